@@ -1,0 +1,25 @@
+//! No bound: everyone is admitted. What overload then does is what the other policies are measured against.
+
+use std::sync::Arc;
+
+use super::{Bound, Kind, Scene};
+use crate::units::Tokens;
+
+pub(super) const KIND: Kind = Kind {
+    name: "none",
+    about: "no bound: everyone waits",
+    build: |inner| crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Unbounded) as Arc<dyn Bound>),
+};
+
+#[derive(Debug)]
+struct Unbounded;
+
+impl Bound for Unbounded {
+    fn name(&self) -> &'static str {
+        KIND.name
+    }
+
+    fn most(&self, _scene: &Scene) -> Option<Tokens> {
+        None
+    }
+}

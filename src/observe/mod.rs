@@ -1,0 +1,13 @@
+//! Both sides of every request, joined by its id.
+//!
+//! An evaluator emits [`Sighting`]s; a [`Joiner`] keeps the requests that are open, each in exactly one state (in the
+//! gateway, at the provider, ended, or a ghost), and hands out a [`Record`] for each that has ended. Queue depth is what
+//! stands in the first state: seen from outside, with no instrument in the gateway.
+
+mod joiner;
+mod record;
+mod sighting;
+
+pub use joiner::{Joiner, Gauge};
+pub use record::{Depth, Outcome, Record};
+pub use sighting::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};

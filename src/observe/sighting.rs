@@ -1,0 +1,177 @@
+use std::time::Duration;
+
+use crate::units::{Moment, Tokens};
+use crate::workload::ClassId;
+
+/// One request on the wire: which arrival, which attempt of it (0 is the first).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// The arrival's number.
+    pub seq: u64,
+    /// 0 for the first attempt.
+    pub nth: u16,
+}
+
+/// What one side saw of a request. Both evaluators, live and simulated, say all they know in these.
+///
+/// For each attempt there is exactly one `Due`; then `Unsent`, or `Sent` followed by exactly one of `Answered`, `Left`
+/// and `Broken` (or none, if the run ended first). `AtProvider` may come any number of times.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sighting {
+    /// It is to be sent now.
+    Due {
+        /// Which.
+        attempt: Attempt,
+        /// When it is due; latency counts from here.
+        at: Moment,
+        /// Its class.
+        class: ClassId,
+        /// True if it is a refused caller that came back exactly as told.
+        probe: bool,
+    },
+    /// The harness could not send it in time. Our fault.
+    Unsent {
+        /// Which.
+        attempt: Attempt,
+        /// When that was decided.
+        at: Moment,
+        /// Why.
+        why: Unsent,
+    },
+    /// It was written to the wire.
+    Sent {
+        /// Which.
+        attempt: Attempt,
+        /// When.
+        at: Moment,
+    },
+    /// It reached the provider.
+    AtProvider {
+        /// Which.
+        attempt: Attempt,
+        /// When.
+        at: Moment,
+        /// When the provider will have finished; `at` if it refused.
+        until: Moment,
+        /// Tokens taken from the quota; none if it refused.
+        charged: Tokens,
+        /// True if the provider refused it.
+        refused: bool,
+        /// The deadline it was told, as remaining time.
+        budget: Option<Duration>,
+    },
+    /// The caller has an answer, whole or not.
+    Answered {
+        /// Which.
+        attempt: Attempt,
+        /// When the last byte was read.
+        at: Moment,
+        /// What it is.
+        answer: Answer,
+    },
+    /// The caller's patience ended.
+    Left {
+        /// Which.
+        attempt: Attempt,
+        /// When.
+        at: Moment,
+    },
+    /// No answer, or not a whole one.
+    Broken {
+        /// Which.
+        attempt: Attempt,
+        /// When that was known.
+        at: Moment,
+        /// Why.
+        why: Broken,
+    },
+}
+
+/// Why a request was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unsent {
+    /// It was later than `late: { drop_after }` allows.
+    Late,
+    /// `max_outstanding` requests were open.
+    Outstanding,
+    /// This machine had no port, descriptor or memory left.
+    Exhausted,
+}
+
+/// Why there is no whole answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Broken {
+    /// The connection was refused or could not be made.
+    Connect,
+    /// The connection ended before an answer.
+    Closed,
+    /// The answer ended before its end, or could not be read.
+    Cut,
+    /// The answer was larger than is read.
+    TooLarge,
+}
+
+/// An answer, as its caller read it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    /// The `Retry-After` header, if there is one.
+    pub retry_after: Option<RetryAfter>,
+    /// The reason a refusal names for itself, if it names one.
+    pub reason: Option<Reason>,
+    /// Whether a success carried an answer: a body in the API's form.
+    pub usable: bool,
+    /// Whether a refusal has the designed form (`expect.refusal`); the first thing that differs if not.
+    pub shape: Result<(), String>,
+}
+
+/// A `Retry-After` header.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RetryAfter {
+    /// Whole seconds, or a date less the answer's own `Date`.
+    After(Duration),
+    /// Anything else, its first characters.
+    Unreadable(String),
+}
+
+/// What a refusal says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// Refused for scarcity.
+    Shed,
+    /// Refused for entitlement.
+    Throttled,
+    /// Admitted, then dropped because its deadline could no longer be met.
+    Expired,
+    /// Refused for good: it could never fit.
+    NeverFits,
+}
+
+impl Sighting {
+    /// When it was.
+    pub const fn at(&self) -> Moment {
+        match self {
+            Self::Due { at, .. }
+            | Self::Unsent { at, .. }
+            | Self::Sent { at, .. }
+            | Self::AtProvider { at, .. }
+            | Self::Answered { at, .. }
+            | Self::Left { at, .. }
+            | Self::Broken { at, .. } => *at,
+        }
+    }
+
+    /// Of what.
+    pub const fn attempt(&self) -> Attempt {
+        match self {
+            Self::Due { attempt, .. }
+            | Self::Unsent { attempt, .. }
+            | Self::Sent { attempt, .. }
+            | Self::AtProvider { attempt, .. }
+            | Self::Answered { attempt, .. }
+            | Self::Left { attempt, .. }
+            | Self::Broken { attempt, .. } => *attempt,
+        }
+    }
+}

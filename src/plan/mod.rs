@@ -1,0 +1,12 @@
+//! YAML to a [`Plan`], valid by construction.
+//!
+//! A plan is read in two stages: a tree of nodes with their places, to which `${…}` and `--set` are applied; then
+//! typed readers, which collect every fault instead of stopping at the first. Each of the layers above reads its own
+//! part; what concerns several of them is checked here.
+
+mod model;
+
+pub use model::{
+    AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
+    Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
+};

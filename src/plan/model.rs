@@ -1,0 +1,269 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::admission;
+use crate::provider;
+use crate::units::{Bytes, Ratio, Share, Tokens};
+use crate::workload::{Load, Mix, Probes};
+
+/// A plan: everything a rehearsal is a function of. Valid by construction; see [`super::parse`].
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Its name; letters, digits, `-`, `_` and `.`, since a folder is named after it.
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+    /// The offered load.
+    pub load: Load,
+    /// The classes of requests.
+    pub requests: Mix,
+    /// The provider.
+    pub provider: provider::Config,
+    /// What is tried.
+    pub target: Target,
+    /// How the event is shrunk; `None` once it has been.
+    pub rehearsal: Option<Rehearsal>,
+    /// The scale the rates already have: one for the whole event, the rehearsal's after [`Plan::rehearsed`].
+    pub scale: Ratio,
+    /// Which refused callers come back as told.
+    pub probes: Probes,
+    /// What answers should look like.
+    pub expect: Expect,
+    /// When the run itself is no good.
+    pub validity: Validity,
+    /// When the run is ended early.
+    pub abort_when: Vec<AbortRule>,
+    /// The most requests that may be open at once; beyond it they are unsent.
+    pub max_outstanding: u32,
+    /// Overrides of checks, by id.
+    pub checks: BTreeMap<String, CheckOverride>,
+}
+
+/// What is tried, and how it is called.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// What stands behind the address.
+    pub kind: TargetKind,
+    /// How it is called.
+    pub request: TargetRequest,
+    /// How the deadline travels.
+    pub deadline: DeadlineHeader,
+    /// How memory is read where it is not our own child.
+    pub memory: Option<MemorySource>,
+}
+
+/// The three kinds of target.
+#[derive(Debug, Clone)]
+pub enum TargetKind {
+    /// The reference gateway as a child process.
+    Embedded(Embedded),
+    /// A command that is started for the run and ended with it.
+    Spawn(Spawn),
+    /// Something already running.
+    Url {
+        /// Its address, `http://host:port` or `https://…`, without a path.
+        url: String,
+        /// What it is believed to do.
+        policy: Option<admission::Config>,
+    },
+}
+
+/// The reference gateway.
+#[derive(Debug, Clone)]
+pub struct Embedded {
+    /// What it decides by.
+    pub admission: admission::Config,
+    /// True if the plan itself set the budgets; otherwise they follow the provider's quota.
+    pub own_budgets: bool,
+}
+
+/// A command to start.
+#[derive(Debug, Clone)]
+pub struct Spawn {
+    /// The program and its arguments; never empty.
+    pub command: Vec<String>,
+    /// The URL that answers when it is ready.
+    pub ready: String,
+    /// The base URL to send requests to; by default the scheme and authority of `ready`.
+    pub url: String,
+    /// Its environment, besides ours and `TENFOLD_PROVIDER_URL`.
+    pub env: BTreeMap<String, String>,
+    /// What it is believed to do.
+    pub policy: Option<admission::Config>,
+}
+
+/// How the target is called.
+#[derive(Debug, Clone)]
+pub struct TargetRequest {
+    /// The path, from `/`.
+    pub path: String,
+    /// The model asked for.
+    pub model: String,
+    /// Headers added to each request; their values may be secrets and never reach a report.
+    pub headers: BTreeMap<String, String>,
+    /// Certificates to trust besides the system's, in PEM.
+    pub ca_file: Option<PathBuf>,
+    /// Whether any certificate is taken.
+    pub insecure: bool,
+    /// The path of the ping, from `/`.
+    pub health: String,
+}
+
+/// How the caller's deadline travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadlineHeader {
+    /// The header's name, in lower case.
+    pub header: String,
+    /// How it is written.
+    pub form: DeadlineForm,
+}
+
+/// The forms of a deadline header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeadlineForm {
+    /// Remaining whole milliseconds.
+    RemainingMs,
+    /// Remaining seconds, with a fraction.
+    RemainingS,
+}
+
+/// Where a foreign target's memory is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemorySource {
+    /// The process; its children count too.
+    pub pid: u32,
+    /// What it may reach.
+    pub ceiling: Option<Bytes>,
+}
+
+/// How an event is shrunk to a rehearsal.
+#[derive(Debug, Clone)]
+pub struct Rehearsal {
+    /// Offered rates, quotas and budgets times this; deadlines and service times stay.
+    pub scale: Ratio,
+    /// Lengths of phases, by name; the others keep theirs.
+    pub phases: BTreeMap<String, Duration>,
+}
+
+/// What answers should look like.
+#[derive(Debug, Clone)]
+pub struct Expect {
+    /// Refusals.
+    pub refusal: Refusal,
+}
+
+/// The designed form of a refusal.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// Statuses of a refusal for scarcity.
+    pub shed: Vec<u16>,
+    /// Statuses of a refusal for entitlement.
+    pub throttled: Vec<u16>,
+    /// A refusal that comes later than this was admitted first: it is expired, unless it names another reason.
+    pub fast_within: Duration,
+    /// Headers it must have, by lower-case name.
+    pub headers: BTreeMap<String, Wanted>,
+    /// Members its JSON body must have, by JSON pointer.
+    pub body: BTreeMap<String, Wanted>,
+}
+
+/// What a header or member must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// Anything, but there.
+    Present,
+    /// Exactly this.
+    Exactly(String),
+}
+
+/// When the run itself is no good.
+#[derive(Debug, Clone)]
+pub struct Validity {
+    /// The most lag at the 99th percentile; `None` for [`Plan::lag_limit`]'s own.
+    pub lag_p99: Option<Duration>,
+    /// The largest share of unsent requests.
+    pub unsent: Share,
+    /// The largest share of requests that were seen on one side only.
+    pub unjoined: Share,
+    /// The least achieved over planned rate.
+    pub achieved: Share,
+}
+
+/// A rule that ends a run early, to spare the target.
+#[derive(Debug, Clone)]
+pub struct AbortRule {
+    /// Goodput below this share of what is offered …
+    pub goodput_below: Share,
+    /// … for this long …
+    pub lasting: Duration,
+    /// … but not before this much of the run has passed.
+    pub after: Duration,
+}
+
+/// What a plan changes of a check.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CheckOverride {
+    /// Another limit, in the unit of the check; as written.
+    pub limit: Option<Limit>,
+    /// True if a lack of data is all right.
+    pub allow_no_data: bool,
+    /// True if it is not judged at all.
+    pub off: bool,
+}
+
+/// A limit as a plan writes it; the check says which form it takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Limit {
+    /// `20ms`
+    Time(Duration),
+    /// `90%`
+    Part(Share),
+    /// `64MiB`
+    Size(Bytes),
+    /// `3`
+    Count(u64),
+}
+
+impl Plan {
+    /// The tokens a request holds at most, over all classes.
+    pub fn largest_hold(&self) -> Tokens {
+        self.requests.classes().iter().map(crate::workload::Class::hold).max().unwrap_or_default()
+    }
+
+    /// The policy of the target: the embedded gateway's own, or what a foreign one is believed to do.
+    pub fn policy(&self) -> Option<&admission::Config> {
+        match &self.target.kind {
+            TargetKind::Embedded(embedded) => Some(&embedded.admission),
+            TargetKind::Spawn(spawn) => spawn.policy.as_ref(),
+            TargetKind::Url { policy, .. } => policy.as_ref(),
+        }
+    }
+
+    /// The most lag at the 99th percentile: what the plan says, or half the shortest mean gap between two callers.
+    pub fn lag_limit(&self) -> Duration {
+        self.validity.lag_p99.unwrap_or_else(|| self.load.shortest_gap() / 2)
+    }
+
+    /// The plan as it is rehearsed: rates, quotas and budgets scaled, phases shortened. Without a rehearsal section it
+    /// is the plan itself.
+    pub fn rehearsed(&self) -> Self {
+        let Some(rehearsal) = &self.rehearsal else { return self.clone() };
+        let mut plan = Self { rehearsal: None, scale: rehearsal.scale, ..self.clone() };
+        plan.load = plan.load.scaled(rehearsal.scale);
+        for phase in &mut plan.load.phases {
+            if let Some(lasts) = rehearsal.phases.get(&phase.name) {
+                phase.lasts = *lasts;
+            }
+        }
+        plan.provider.quota = plan.provider.quota.scaled(rehearsal.scale);
+        let scale = |policy: &mut admission::Config| policy.budgets = policy.budgets.scaled(rehearsal.scale);
+        match &mut plan.target.kind {
+            TargetKind::Embedded(embedded) => scale(&mut embedded.admission),
+            TargetKind::Spawn(Spawn { policy, .. }) | TargetKind::Url { policy, .. } => {
+                policy.iter_mut().for_each(scale);
+            }
+        }
+        plan
+    }
+}

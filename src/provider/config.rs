@@ -1,0 +1,172 @@
+use std::time::Duration;
+
+use crate::units::{Rate, Ratio, Read, Reader, Tokens};
+
+/// The provider's part of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Address to listen on; port 0 takes a free one.
+    pub listen: String,
+    /// The URL the gateway shall call, where it differs from the listening address.
+    pub advertise: Option<String>,
+    /// The shell that serves it.
+    pub engine: Engine,
+    /// The wire format.
+    pub api: Api,
+    /// How tokens are counted.
+    pub count: Count,
+    /// What may be used.
+    pub quota: Quota,
+    /// How long an answer takes.
+    pub service: Service,
+}
+
+/// The shell around the provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// A wiremock server: whole answers.
+    Wiremock,
+}
+
+/// The wire format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// OpenAI chat completions.
+    OpenAi,
+}
+
+/// How both sides count tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// A token is a blank-separated word.
+    Words,
+}
+
+/// How the quota's window moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Window {
+    /// A bucket that fills continuously.
+    Bucket,
+}
+
+/// What a request is charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charge {
+    /// Prompt and `max_tokens`, at admission.
+    Reservation,
+}
+
+/// The token quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Tokens that may be used in the long run.
+    pub tokens: Rate,
+    /// How much of the rate may be used at once, as a span of it.
+    pub burst: Duration,
+    /// How the window moves.
+    pub window: Window,
+    /// What is charged.
+    pub charge: Charge,
+}
+
+impl Quota {
+    /// The burst in tokens.
+    pub fn burst_tokens(&self) -> Tokens {
+        Tokens::new(self.tokens.whole_in(self.burst))
+    }
+
+    /// The same quota with its rate times `ratio`, in whole tokens a minute; the burst, a span of it, shrinks alike.
+    pub fn scaled(&self, ratio: Ratio) -> Self {
+        Self { tokens: self.tokens.scaled(ratio).whole_per_minute(), ..*self }
+    }
+}
+
+/// How long an answer takes: a time to the first token and a time for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Service {
+    /// From the request to the first token.
+    pub first_token: Duration,
+    /// For each token of the answer.
+    pub per_token: Duration,
+}
+
+impl Service {
+    /// The whole time of an answer of `output` tokens.
+    pub fn time_for(&self, output: Tokens) -> Duration {
+        let tokens = self.per_token.as_nanos().saturating_mul(u128::from(output.get()));
+        self.first_token.saturating_add(Duration::from_nanos(u64::try_from(tokens).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Read for Config {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let listen = map.or("listen", "127.0.0.1:0".to_owned());
+        let advertise = map.get("advertise");
+        let engine = map.or("engine", Engine::Wiremock);
+        let api = map.or("api", Api::OpenAi);
+        let count = map.or("count", Count::Words);
+        let quota = map.need("quota");
+        let service = map.need("service");
+        let listen: String = listen?;
+        if listen.parse::<std::net::SocketAddr>().is_err() {
+            map.here().fault(format!("`listen: {listen}` is no address with a port (write 127.0.0.1:0)"));
+            return None;
+        }
+        Some(Self {
+            listen,
+            advertise,
+            engine: engine?,
+            api: api?,
+            count: count?,
+            quota: quota?,
+            service: service?,
+        })
+    }
+}
+
+macro_rules! read_named {
+    ($type:ident, $what:literal, $($name:literal => $variant:ident),+) => {
+        impl Read for $type {
+            fn read(reader: &Reader<'_>) -> Option<Self> {
+                match reader.one_of($what, &[$($name),+])? {
+                    $(($name, None) => Some(Self::$variant),)+
+                    (name, _) => {
+                        reader.fault(format!("`{name}` has no settings"));
+                        None
+                    }
+                }
+            }
+        }
+    };
+}
+
+read_named!(Engine, "engine", "wiremock" => Wiremock);
+read_named!(Api, "API", "openai" => OpenAi);
+read_named!(Count, "way to count tokens", "words" => Words);
+read_named!(Window, "quota window", "bucket" => Bucket);
+read_named!(Charge, "way to charge", "reservation" => Reservation);
+
+impl Read for Quota {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let tokens = map.need::<Tokens>("tokens_per_minute");
+        let burst = map.or("burst", Duration::from_secs(1));
+        let window = map.or("window", Window::Bucket);
+        let charge = map.or("charge", Charge::Reservation);
+        let Some(rate) = Rate::per_minute(tokens?.get()) else {
+            map.here().fault("`tokens_per_minute` is zero or out of range: nothing could ever be served");
+            return None;
+        };
+        Some(Self { tokens: rate, burst: burst?, window: window?, charge: charge? })
+    }
+}
+
+impl Read for Service {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let first_token = map.need("first_token");
+        let per_token = map.or("per_token", Duration::ZERO);
+        Some(Self { first_token: first_token?, per_token: per_token? })
+    }
+}

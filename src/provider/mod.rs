@@ -1,0 +1,11 @@
+//! What the provider behind the gateway decides: is there quota, what does it cost, how long does it take.
+//!
+//! [`Provider`] is a pure machine: the instant is an argument. The simulator and the wiremock shell drive the same
+//! one. The wire formats it speaks are in [`wire`].
+
+mod config;
+mod machine;
+pub mod wire;
+
+pub use config::{Api, Charge, Config, Count, Engine, Quota, Service, Window};
+pub use machine::{Answer, Call, Limits, Provider};

@@ -1,0 +1,25 @@
+//! Instants, amounts and rates, and the typed reader every configuration is read with.
+//!
+//! Everything here is plain data with exact integer arithmetic: an instant is whole nanoseconds, an
+//! amount whole tokens or bytes, a rate a fraction. Text forms carry their unit, always: a number
+//! without one is refused where a unit is possible.
+//!
+//! This layer uses nothing else of the project.
+
+mod amount;
+mod duration;
+mod level;
+mod moment;
+mod node;
+mod rate;
+mod read;
+mod share;
+
+pub use amount::{Bytes, Tokens};
+pub use duration::{parse_duration, plain_duration, show_duration};
+pub use level::Level;
+pub use moment::Moment;
+pub use node::{Key, Node, Place, Value};
+pub use rate::{Rate, Ratio};
+pub use read::{Fault, Faults, MapReader, Read, Reader, nearest};
+pub use share::Share;

@@ -1,0 +1,20 @@
+//! Who calls, when, and with what: the schedule of a run and the habits of its callers.
+//!
+//! A [`Load`] (phases of an arrival process) and a [`Mix`] of request classes give a [`Schedule`]: an iterator of
+//! [`Arrival`]s with absolute due times, never a list, so that an hour at a high rate needs no more memory than a
+//! second. The same seed gives the same arrivals, and each purpose draws from a stream of its own ([`stream`]), so a
+//! changed mix does not move a due time.
+//!
+//! To add an arrival process: one file in `arrivals/`, two lines in `arrivals/mod.rs`.
+
+pub mod arrivals;
+mod callers;
+mod mix;
+mod phases;
+mod schedule;
+pub mod stream;
+
+pub use callers::{Cohort, OnRefusal, Probes};
+pub use mix::{Class, ClassId, Mix};
+pub use phases::{Late, Load, Phase, Span};
+pub use schedule::{Arrival, Schedule};

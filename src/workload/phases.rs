@@ -1,0 +1,173 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::arrivals::Process;
+use crate::units::{Moment, Rate, Ratio, Read, Reader};
+
+/// A stretch of the run with one rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Phase {
+    /// Its name, unique in the plan.
+    pub name: String,
+    /// Callers arriving.
+    pub rate: Rate,
+    /// How long.
+    pub lasts: Duration,
+    /// True for the part that is rehearsed: the overload.
+    pub event: bool,
+}
+
+/// A half-open span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// Its first instant.
+    pub start: Moment,
+    /// The first instant after it.
+    pub end: Moment,
+}
+
+impl Span {
+    /// How long it is.
+    pub const fn length(self) -> Duration {
+        self.end.since(self.start)
+    }
+
+    /// Whether `at` lies in it.
+    pub fn contains(self, at: Moment) -> bool {
+        self.start <= at && at < self.end
+    }
+}
+
+/// What lateness of the generator does to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// It is sent late, and its latency still counts from its due time.
+    Send,
+    /// Past this it is not sent at all, and counted as unsent.
+    DropAfter(Duration),
+}
+
+/// The offered load: the process and its phases.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// What every stream of random numbers is derived from.
+    pub seed: u64,
+    /// How callers are spaced.
+    pub arrivals: Arc<dyn Process>,
+    /// What lateness does.
+    pub late: Late,
+    /// The phases in order; never empty, none of zero length.
+    pub phases: Vec<Phase>,
+}
+
+impl Load {
+    /// The phases with the spans they cover, from the epoch on.
+    pub fn spans(&self) -> impl Iterator<Item = (&Phase, Span)> {
+        self.phases.iter().scan(Moment::ZERO, |at, phase| {
+            let span = Span { start: *at, end: *at + phase.lasts };
+            *at = span.end;
+            Some((phase, span))
+        })
+    }
+
+    /// The span of the event: from the start of its first phase to the end of its last. `None` on a quiet day.
+    pub fn event(&self) -> Option<Span> {
+        let mut spans = self.spans().filter(|(phase, _)| phase.event).map(|(_, span)| span);
+        let first = spans.next()?;
+        Some(Span { start: first.start, end: spans.last().unwrap_or(first).end })
+    }
+
+    /// The instant after the last phase.
+    pub fn end(&self) -> Moment {
+        self.phases.iter().fold(Moment::ZERO, |at, phase| at + phase.lasts)
+    }
+
+    /// The shortest mean gap between two callers of any phase.
+    pub fn shortest_gap(&self) -> Duration {
+        self.phases.iter().map(|phase| phase.rate.time_for(1)).min().unwrap_or(Duration::MAX)
+    }
+
+    /// The number of callers expected in all.
+    pub fn expected(&self) -> f64 {
+        self.phases.iter().map(|phase| phase.rate.per_sec_f64() * phase.lasts.as_secs_f64()).sum()
+    }
+
+    /// The same load with every rate times `ratio`.
+    pub fn scaled(&self, ratio: Ratio) -> Self {
+        let phases = self.phases.iter().map(|p| Phase { rate: p.rate.scaled(ratio), ..p.clone() }).collect();
+        Self { phases, ..self.clone() }
+    }
+}
+
+impl Read for Phase {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let name = map.need("name");
+        let rate = map.need("rate");
+        let lasts = map.reader("for").map_or_else(
+            || {
+                map.here().fault("`for` is missing: how long does the phase last?");
+                None
+            },
+            |r| positive(&r),
+        );
+        let event = map.or("event", false);
+        Some(Self { name: name?, rate: rate?, lasts: lasts?, event: event? })
+    }
+}
+
+/// A duration above zero and of at most 30 days.
+fn positive(reader: &Reader<'_>) -> Option<Duration> {
+    let span = Duration::read(reader)?;
+    if span.is_zero() || span > Duration::from_secs(30 * 86_400) {
+        reader.fault("a phase lasts more than nothing and at most 30 days (720h)");
+        return None;
+    }
+    Some(span)
+}
+
+impl Read for Late {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        match reader.one_of("late policy", &["drop_after", "send"])? {
+            ("send", None) => Some(Self::Send),
+            ("drop_after", Some(inner)) => Duration::read(&inner).map(Self::DropAfter),
+            _ => {
+                reader.fault("write `late: send` or `late: { drop_after: 50ms }`");
+                None
+            }
+        }
+    }
+}
+
+impl Read for Load {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let seed = map.or("seed", 1u64);
+        let arrivals: Option<Arc<dyn Process>> = map.need("arrivals");
+        let late = map.or("late", Late::Send);
+        let phases: Option<Vec<Phase>> = map.need("phases");
+        let load = Self { seed: seed?, arrivals: arrivals?, late: late?, phases: phases? };
+        load.check(map.here()).then_some(load)
+    }
+}
+
+impl Load {
+    /// What must hold across the phases.
+    fn check(&self, here: &Reader<'_>) -> bool {
+        if self.phases.is_empty() || self.phases.len() > 1_000 {
+            here.fault("a load has 1 to 1,000 phases");
+            return false;
+        }
+        let twice = self.phases.iter().enumerate().find(|(i, p)| self.phases[..*i].iter().any(|q| q.name == p.name));
+        if let Some((_, phase)) = twice {
+            here.fault(format!("two phases are named `{}`: give each its own name", phase.name));
+            return false;
+        }
+        let starts = (0..self.phases.len()).filter(|&i| self.phases[i].event && (i == 0 || !self.phases[i - 1].event));
+        if starts.count() > 1 {
+            here.fault("the phases with `event: true` must follow one another: a rehearsal has one event");
+            return false;
+        }
+        true
+    }
+}
