@@ -5,6 +5,8 @@
 //! part; what concerns several of them is checked here.
 
 mod model;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use model::{
     AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
