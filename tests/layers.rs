@@ -14,10 +14,24 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("measure", &["units", "workload", "admission", "provider", "plan", "observe"]),
     ("forecast", &["units", "workload", "admission", "provider", "plan", "observe", "measure"]),
     ("simulate", &["units", "workload", "admission", "provider", "plan", "observe", "measure"]),
-    ("check", &["units", "workload", "admission", "provider", "plan", "observe", "measure", "forecast", "simulate"]),
+    (
+        "check",
+        &["units", "workload", "admission", "provider", "plan", "observe", "measure", "forecast", "simulate"],
+    ),
     (
         "report",
-        &["units", "workload", "admission", "provider", "plan", "observe", "measure", "forecast", "simulate", "check"],
+        &[
+            "units",
+            "workload",
+            "admission",
+            "provider",
+            "plan",
+            "observe",
+            "measure",
+            "forecast",
+            "simulate",
+            "check",
+        ],
     ),
     ("gateway", &["units", "admission", "provider"]),
     ("live", &["units", "workload", "admission", "provider", "plan", "observe", "measure", "gateway"]),
@@ -25,7 +39,8 @@ const LAYERS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that only the shells may name.
-const SHELL_CRATES: &[&str] = &["tokio", "reqwest", "wiremock", "hyper", "hyper_util", "rustix", "clap", "indicatif"];
+const SHELL_CRATES: &[&str] =
+    &["tokio", "reqwest", "wiremock", "hyper", "hyper_util", "rustix", "clap", "indicatif"];
 
 /// The longest a source file may be.
 const MOST_LINES: usize = 500;
@@ -56,7 +71,11 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
     let layer = path.components().nth(1).and_then(|c| c.as_os_str().to_str()).unwrap_or_default();
     let layer = layer.trim_end_matches(".rs");
     let Some((_, may)) = LAYERS.iter().find(|(name, _)| *name == layer) else {
-        return if matches!(layer, "lib" | "main") { Vec::new() } else { vec![format!("{}: no such layer", path.display())] };
+        return if matches!(layer, "lib" | "main") {
+            Vec::new()
+        } else {
+            vec![format!("{}: no such layer", path.display())]
+        };
     };
     let shell = matches!(layer, "gateway" | "live" | "cli");
     let mut faults = Vec::new();
@@ -70,7 +89,9 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
         let code = line.split("//").next().unwrap_or("");
         for krate in SHELL_CRATES.iter().filter(|_| !shell) {
             if code.contains(&format!("{krate}::")) {
-                faults.push(format!("{place}: `{krate}` is for the shells; `{layer}` takes `now` as an argument"));
+                faults.push(format!(
+                    "{place}: `{krate}` is for the shells; `{layer}` takes `now` as an argument"
+                ));
             }
         }
     }
@@ -98,7 +119,10 @@ fn arrows_never_go_back() {
 #[test]
 fn the_rule_itself_can_fail() {
     let path = Path::new("src/admission/x.rs");
-    let faults = faults_of(path, "use crate::units::Moment;\nuse crate::plan::Plan;\nuse tokio::time;\n// crate::live");
+    let faults = faults_of(
+        path,
+        "use crate::units::Moment;\nuse crate::plan::Plan;\nuse tokio::time;\n// crate::live",
+    );
     assert_eq!(
         faults,
         [

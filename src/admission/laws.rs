@@ -98,7 +98,11 @@ impl Court {
                 }
                 Effect::Expire { id, .. } => (id, State::Waiting, State::Ended),
             };
-            assert_eq!(self.state.insert(id, next), Some(wanted), "{effect:?} of a request that does not wait");
+            assert_eq!(
+                self.state.insert(id, next),
+                Some(wanted),
+                "{effect:?} of a request that does not wait"
+            );
         }
         if waking {
             assert!(self.machine.next_wake().is_none_or(|at| at > self.now), "woken for nothing");
@@ -110,8 +114,12 @@ impl Court {
     fn weigh(&self) {
         let gauge = self.machine.gauge();
         let count = |state| self.state.values().filter(|s| **s == state).count() as u64;
-        let held = self.state.iter().filter(|(_, s)| **s == State::Flying).map(|(id, _)| self.holds[id]).sum();
-        assert_eq!((gauge.waiting, gauge.in_flight, gauge.held), (count(State::Waiting), count(State::Flying), held));
+        let held =
+            self.state.iter().filter(|(_, s)| **s == State::Flying).map(|(id, _)| self.holds[id]).sum();
+        assert_eq!(
+            (gauge.waiting, gauge.in_flight, gauge.held),
+            (count(State::Waiting), count(State::Flying), held)
+        );
     }
 
     fn pass(&mut self, span: Duration) {

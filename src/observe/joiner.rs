@@ -143,7 +143,9 @@ impl Joiner {
 
     /// Lets time pass up to `now`: calls at the provider end.
     pub fn advance(&mut self, now: Moment) {
-        while let Some(((until, attempt), gone)) = self.calls.first_key_value().map(|(key, gone)| (*key, *gone)) {
+        while let Some(((until, attempt), gone)) =
+            self.calls.first_key_value().map(|(key, gone)| (*key, *gone))
+        {
             if until > now {
                 break;
             }
@@ -227,7 +229,14 @@ impl Joiner {
         }
     }
 
-    fn late_at_provider(&mut self, attempt: Attempt, at: Moment, until: Moment, charged: Tokens, refused: bool) {
+    fn late_at_provider(
+        &mut self,
+        attempt: Attempt,
+        at: Moment,
+        until: Moment,
+        charged: Tokens,
+        refused: bool,
+    ) {
         let Some(gone) = self.gone.get(&attempt) else {
             self.strays += 1;
             return;

@@ -22,7 +22,13 @@ impl Ending {
 ///
 /// A refusal is told by its status. One that came later than `fast_within` was admitted first, so it is expired,
 /// unless it names another reason for itself.
-pub(super) fn of(answer: &Answer, refusal: &Refusal, deadline: Moment, sent: Option<Moment>, at: Moment) -> Ending {
+pub(super) fn of(
+    answer: &Answer,
+    refusal: &Refusal,
+    deadline: Moment,
+    sent: Option<Moment>,
+    at: Moment,
+) -> Ending {
     let slow = sent.is_some_and(|sent| at.since(sent) > refusal.fast_within);
     let refused = |fast: Outcome| match answer.reason {
         Some(Reason::Expired) => Outcome::Expired,

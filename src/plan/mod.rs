@@ -9,6 +9,6 @@ mod model;
 pub(crate) mod testing;
 
 pub use model::{
-    AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
-    Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
+    AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan,
+    Refusal, Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };

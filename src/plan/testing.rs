@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{DeadlineForm, DeadlineHeader, Embedded, Expect, Plan, Refusal, Target, TargetKind, TargetRequest, Validity};
+use super::{
+    DeadlineForm, DeadlineHeader, Embedded, Expect, Plan, Refusal, Target, TargetKind, TargetRequest,
+    Validity,
+};
 use crate::admission;
 use crate::provider;
 use crate::units::{Faults, Key, Node, Place, Rate, Ratio, Read, Reader, Share, Value};
@@ -51,10 +54,7 @@ pub(crate) fn plan() -> Plan {
             },
         },
         target: Target {
-            kind: TargetKind::Embedded(Embedded {
-                admission: policy(&[], &quota),
-                own_budgets: false,
-            }),
+            kind: TargetKind::Embedded(Embedded { admission: policy(&[], &quota), own_budgets: false }),
             request: TargetRequest {
                 path: "/v1/chat/completions".into(),
                 model: "rehearsal".into(),
@@ -63,7 +63,10 @@ pub(crate) fn plan() -> Plan {
                 insecure: false,
                 health: "/healthz".into(),
             },
-            deadline: DeadlineHeader { header: "x-request-timeout-ms".into(), form: DeadlineForm::RemainingMs },
+            deadline: DeadlineHeader {
+                header: "x-request-timeout-ms".into(),
+                form: DeadlineForm::RemainingMs,
+            },
             memory: None,
         },
         rehearsal: None,
@@ -97,7 +100,8 @@ pub(crate) fn policy(changes: &[(&str, Node)], quota: &provider::Quota) -> admis
         entries.retain(|(key, _)| !changes.iter().any(|(name, _)| *name == key.text));
         entries.extend(changes.iter().map(|(name, node)| (key(name), node.clone())));
     }
-    let budgets = admission::Budgets { tokens: quota.tokens, burst: quota.burst - Duration::from_millis(100) };
+    let budgets =
+        admission::Budgets { tokens: quota.tokens, burst: quota.burst - Duration::from_millis(100) };
     let faults = Faults::default();
     let config = {
         let mut map = Reader::root(&node, &faults).map().unwrap();
@@ -144,4 +148,3 @@ const fn place() -> Place {
 fn key(name: &str) -> Key {
     Key { text: name.into(), place: place() }
 }
-

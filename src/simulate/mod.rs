@@ -168,7 +168,9 @@ impl<'a> World<'a> {
                 self.invite(id, retry_after);
                 self.answer(id, 503, Some(Reason::Shed), retry_after);
             }
-            Effect::Expire { id, retry_after, .. } => self.answer(id, 503, Some(Reason::Expired), retry_after),
+            Effect::Expire { id, retry_after, .. } => {
+                self.answer(id, 503, Some(Reason::Expired), retry_after)
+            }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
         }
         None
@@ -180,7 +182,14 @@ impl<'a> World<'a> {
         let call = Call { prompt: asks.prompt, max_output: asks.max_tokens, output: asks.output };
         let at = self.now;
         let mut seen = |until, charged, refused| {
-            (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, budget: Some(remaining) });
+            (self.see)(Sighting::AtProvider {
+                attempt,
+                at,
+                until,
+                charged,
+                refused,
+                budget: Some(remaining),
+            });
         };
         match self.provider.call(at, call) {
             provider::Answer::Served { charged, output, takes, .. } => {
@@ -194,7 +203,8 @@ impl<'a> World<'a> {
             provider::Answer::Refused { retry_after, .. } => {
                 seen(at, Tokens::ZERO, true);
                 // the header carries whole seconds
-                let told = Duration::from_secs(retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0));
+                let told =
+                    Duration::from_secs(retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0));
                 Some(Event::Refused { id, retry_after: Some(told) })
             }
             provider::Answer::TooLarge { .. } => {

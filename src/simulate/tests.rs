@@ -1,8 +1,8 @@
 use super::*;
 use crate::observe::{Joiner, Outcome, Record};
-use crate::plan::testing;
-use crate::plan::TargetKind;
-use crate::units::Node;
+use crate::plan::{TargetKind, testing};
+use crate::units::{Node, Rate};
+use crate::workload::Phase;
 
 fn records(plan: &Plan, policy: &admission::Config) -> (Vec<Record>, Ended) {
     let (mut joiner, mut all) = (Joiner::new(plan), Vec::new());
@@ -34,7 +34,10 @@ fn the_smoke_plan_sheds_at_its_bound_and_keeps_its_promises() {
     let inside = count(&records, |r| r.probe && event.contains(r.due));
     assert!(probes >= 50 && kept == probes, "{kept} of {probes} probes kept");
     assert!(inside >= 20, "{inside} inside the overload");
-    assert_eq!(count(&records, |r| matches!(r.outcome, Outcome::Unfinished | Outcome::Late | Outcome::Abandoned)), 0);
+    assert_eq!(
+        count(&records, |r| matches!(r.outcome, Outcome::Unfinished | Outcome::Late | Outcome::Abandoned)),
+        0
+    );
     assert!(ended.at >= plan.load.end());
 }
 
@@ -60,15 +63,15 @@ fn without_bound_and_recheck_nothing_is_in_time() {
 
 #[test]
 fn a_constant_or_memoryless_answer_is_not_kept() {
-    for told in [testing::map(&[("constant", testing::text("1s"))]), testing::text("room"), testing::text("drain")] {
+    for told in
+        [testing::map(&[("constant", testing::text("1s"))]), testing::text("room"), testing::text("drain")]
+    {
         let plan = testing::plan();
         let event = plan.load.event().unwrap();
         let (records, _) = smoke(&[("retry_after", told.clone())]);
         let inside = |r: &Record| r.probe && event.contains(r.due);
-        let (kept, all) = (
-            count(&records, |r| inside(r) && r.outcome == Outcome::Completed),
-            count(&records, inside),
-        );
+        let (kept, all) =
+            (count(&records, |r| inside(r) && r.outcome == Outcome::Completed), count(&records, inside));
         assert!(all >= 20 && kept * 2 < all, "{told:?}: {kept} of {all}");
     }
 }
@@ -115,4 +118,41 @@ fn the_budget_told_to_the_provider_is_what_remains() {
         }
         _ => {}
     });
+}
+
+/// The flash promotion at half scale: 1,000/min offered for 60 s against 250,000 tokens a minute, deadline `deadline`.
+fn flash(deadline: &str, every: u32) -> Plan {
+    let mut plan = testing::plan();
+    let phase = |name: &str, rate: &str, secs, event| Phase {
+        name: name.into(),
+        rate: Rate::parse(rate).unwrap(),
+        lasts: Duration::from_secs(secs),
+        event,
+    };
+    plan.load.phases = vec![
+        phase("before", "100/min", 20, false),
+        phase("event", "1000/min", 60, true),
+        phase("after", "100/min", 50, false),
+    ];
+    plan.requests = testing::mix(&[("deadline", deadline)]);
+    plan.provider.quota.tokens = Rate::per_minute(250_000).unwrap();
+    plan.provider.service =
+        provider::Service { first_token: Duration::from_millis(600), per_token: Duration::from_millis(6) };
+    plan.probes.every = every;
+    plan
+}
+
+#[test]
+fn promises_are_kept_whatever_the_share_of_callers_that_return() {
+    for (deadline, every) in [("25s", 12), ("20s", 12), ("25s", 5), ("25s", 3), ("25s", 30)] {
+        let plan = flash(deadline, every);
+        let event = plan.load.event().unwrap();
+        let service = testing::map(&[("start", testing::text("3s"))]);
+        let (records, _) = records(&plan, &testing::policy(&[("service", service)], &plan.provider.quota));
+        let kept = count(&records, |r| r.probe && r.outcome == Outcome::Completed);
+        let probes = count(&records, |r| r.probe);
+        let inside = count(&records, |r| r.probe && event.contains(r.due));
+        assert!(probes >= 20 && kept == probes, "{deadline}, one in {every}: {kept} of {probes} kept");
+        assert!(inside >= 20, "{deadline}, one in {every}: {inside} inside the overload");
+    }
 }

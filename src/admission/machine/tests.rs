@@ -36,7 +36,10 @@ fn arrive(machine: &mut Admission, id: u64, ms: u64, tokens: u64) -> Vec<Effect>
 }
 
 fn forwarded(effects: &[Effect]) -> Vec<u64> {
-    effects.iter().filter_map(|e| if let Effect::Forward { id, .. } = e { Some(id.0) } else { None }).collect()
+    effects
+        .iter()
+        .filter_map(|e| if let Effect::Forward { id, .. } = e { Some(id.0) } else { None })
+        .collect()
 }
 
 #[test]
@@ -86,7 +89,8 @@ fn the_buried_of_a_stack_expire_by_timer_before_they_come_up() {
         let effects = arrive(&mut machine, id, ms, 990);
         served.extend(forwarded(&effects));
         expired = expired.or_else(|| {
-            let at = effects.iter().any(|e| matches!(e, Effect::Expire { id: Id(1), why: Expiry::Deadline, .. }));
+            let at =
+                effects.iter().any(|e| matches!(e, Effect::Expire { id: Id(1), why: Expiry::Deadline, .. }));
             at.then_some(ms)
         });
     }
@@ -109,7 +113,10 @@ fn a_refusal_by_the_provider_rests_the_queue_and_keeps_the_place() {
     let mut machine = machine("fifo", true);
     arrive(&mut machine, 0, 0, 600);
     arrive(&mut machine, 1, 0, 600);
-    assert!(feed(&mut machine, 100, Event::Refused { id: Id(0), retry_after: Some(Duration::from_secs(2)) }).is_empty());
+    assert!(
+        feed(&mut machine, 100, Event::Refused { id: Id(0), retry_after: Some(Duration::from_secs(2)) })
+            .is_empty()
+    );
     assert_eq!(machine.gauge().waiting, 2);
     assert_eq!(machine.next_wake(), Some(Moment::from_millis(2_100)), "not before the provider said");
     let effects = feed(&mut machine, 2_100, Event::Wake);

@@ -114,7 +114,10 @@ fn a_call_after_the_caller_left_is_a_ghost_of_its_own() {
     assert_eq!(bench.joiner.gauge().depth, Depth::default());
     bench.provider(0, 6_000, 7_000);
     let ghosts = bench.joiner.take_ghosts();
-    assert_eq!((ghosts.len(), ghosts[0].charged, ghosts[0].outcome), (1, Tokens::new(HOLD), Outcome::Abandoned));
+    assert_eq!(
+        (ghosts.len(), ghosts[0].charged, ghosts[0].outcome),
+        (1, Tokens::new(HOLD), Outcome::Abandoned)
+    );
     assert_eq!(bench.joiner.gauge().ghosts, 1);
     bench.provider(9, 6_500, 7_000);
     assert_eq!(bench.joiner.strays(), 1, "never sent");
@@ -141,6 +144,9 @@ fn what_is_open_at_the_end_is_unfinished_and_the_sum_is_exact() {
     bench.see(&Sighting::Due { attempt, at, class: ClassId(0), probe: false });
     bench.joiner.finish(Moment::from_millis(10), &mut bench.ended);
     let outcomes: Vec<_> = bench.ended.iter().map(|r| (r.outcome, r.sent.is_some())).collect();
-    assert_eq!(outcomes, [(Outcome::Unfinished, true), (Outcome::Unfinished, true), (Outcome::Unfinished, false)]);
+    assert_eq!(
+        outcomes,
+        [(Outcome::Unfinished, true), (Outcome::Unfinished, true), (Outcome::Unfinished, false)]
+    );
     assert_eq!(bench.joiner.gauge().outstanding, 0);
 }
