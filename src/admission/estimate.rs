@@ -1,6 +1,8 @@
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::config::Estimate;
+use crate::units::Tokens;
 
 /// How many of the latest service times are kept.
 const WINDOW: usize = 200;
@@ -15,6 +17,7 @@ pub(crate) struct ServiceTime {
     ring: Vec<Duration>,
     sorted: Vec<Duration>,
     next: usize,
+    sum: Duration,
 }
 
 impl ServiceTime {
@@ -25,12 +28,14 @@ impl ServiceTime {
             ring: vec![estimate.start; WINDOW],
             sorted: vec![estimate.start; WINDOW],
             next: 0,
+            sum: estimate.start * WINDOW as u32,
         }
     }
 
     /// Notes that an answer took `span`.
     pub(crate) fn saw(&mut self, span: Duration) {
         let old = std::mem::replace(&mut self.ring[self.next], span);
+        self.sum = (self.sum + span).saturating_sub(old);
         self.next = (self.next + 1) % WINDOW;
         // both searches find a place: `old` is in the window, and any place is right for a new value
         let place = self.sorted.binary_search(&old).unwrap_or_else(|at| at.min(WINDOW - 1));
@@ -39,9 +44,49 @@ impl ServiceTime {
         self.sorted.insert(place, span);
     }
 
+    /// The mean.
+    pub(crate) fn mean(&self) -> Duration {
+        self.sum / WINDOW as u32
+    }
+
     /// The quantile.
     pub(crate) fn get(&self) -> Duration {
         self.sorted[self.rank]
+    }
+}
+
+/// How much is held for each token that is used: E[hold] / E[used] over the latest answers, at least 1.
+///
+/// Where unused tokens are given back, a queue counted in holds drains this much faster than the quota fills.
+#[derive(Debug, Default)]
+pub(crate) struct HoldFactor {
+    ring: VecDeque<(u64, u64)>,
+    held: u64,
+    used: u64,
+}
+
+impl HoldFactor {
+    /// Notes what was held for an answer and what it used.
+    pub(crate) fn saw(&mut self, hold: Tokens, used: Tokens) {
+        if self.ring.len() == WINDOW
+            && let Some((hold, used)) = self.ring.pop_front()
+        {
+            self.held -= hold;
+            self.used -= used;
+        }
+        // far above any answer, and 200 of them stay far below what a u64 holds
+        let (hold, used) = (hold.get().min(1 << 40), used.get().min(1 << 40));
+        self.ring.push_back((hold, used));
+        self.held += hold;
+        self.used += used;
+    }
+
+    /// The factor; exactly 1 while nothing is given back, at most 100.
+    pub(crate) fn get(&self) -> f64 {
+        if self.used >= self.held {
+            return 1.0;
+        }
+        (self.held as f64 / self.used.max(1) as f64).min(100.0)
     }
 }
 

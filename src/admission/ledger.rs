@@ -1,22 +1,53 @@
-use crate::units::{Level, Moment, Tokens};
+use std::time::Duration;
 
 use super::config::Budgets;
+use super::{Ask, Limit, TenantId};
+use crate::units::{Meter, Moment, Rate, Tokens};
 
-/// What may be spent: a bucket of tokens, and what is held of it for requests at the provider.
+/// What may be spent: budgets of tokens and requests for everyone and for each tenant, and slots at the provider.
+///
+/// All budgets a step needs are checked, then all are taken: a refusal takes from none.
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
-    bucket: Level,
+    tokens: Option<Meter>,
+    requests: Option<Meter>,
+    /// Of tokens and of requests.
+    rates: (Option<Rate>, Option<Rate>),
+    slots: Option<u32>,
+    in_use: u32,
     held: Tokens,
+    tenants: Vec<Books>,
+}
+
+/// One tenant's own budgets.
+#[derive(Debug, Clone)]
+struct Books {
+    tokens: Option<Meter>,
+    requests: Option<Meter>,
 }
 
 impl Ledger {
-    pub(crate) fn new(budgets: &Budgets, now: Moment) -> Self {
-        Self { bucket: Level::full(budgets.tokens, budgets.burst_tokens(), now), held: Tokens::ZERO }
+    pub(crate) fn new(budgets: &Budgets, tenants: &[super::config::Tenant], now: Moment) -> Self {
+        let meter = |rate: Option<_>, window| rate.map(|rate| Meter::new(rate, window, now));
+        let books = tenants.iter().map(|tenant| Books {
+            tokens: meter(tenant.tokens, tenant.window),
+            requests: meter(tenant.requests, tenant.window),
+        });
+        Self {
+            tokens: meter(budgets.tokens, budgets.window()),
+            requests: meter(budgets.requests, budgets.window()),
+            rates: (budgets.tokens, budgets.requests),
+            slots: budgets.concurrent,
+            in_use: 0,
+            held: Tokens::ZERO,
+            tenants: books.collect(),
+        }
     }
 
-    /// The bucket, filled up to the last [`Self::advance`].
-    pub(crate) const fn bucket(&self) -> &Level {
-        &self.bucket
+    pub(crate) fn advance(&mut self, now: Moment) {
+        let shared = self.tokens.iter_mut().chain(&mut self.requests);
+        let own = self.tenants.iter_mut().flat_map(|books| books.tokens.iter_mut().chain(&mut books.requests));
+        shared.chain(own).for_each(|meter| meter.advance(now));
     }
 
     /// Tokens held for requests at the provider.
@@ -24,33 +55,148 @@ impl Ledger {
         self.held
     }
 
-    pub(crate) fn advance(&mut self, now: Moment) {
-        self.bucket.advance(now);
+    /// Tokens that could be spent at once by requests of `hold`.
+    pub(crate) fn level(&self, hold: Tokens) -> Tokens {
+        let by_tokens = self.tokens.as_ref().map(Meter::tokens);
+        let by_requests = self.requests.as_ref().map(|meter| times(hold, meter.tokens().get()));
+        let by_slots = self.slots.map(|slots| times(hold, u64::from(slots.saturating_sub(self.in_use))));
+        smallest([by_tokens, by_requests, by_slots])
     }
 
-    /// Takes the hold of a request if it is there.
-    pub(crate) fn hold(&mut self, hold: Tokens) -> bool {
-        let taken = self.bucket.take(hold);
-        if taken {
+    /// Tokens that can be spent within `span` by requests of `hold` whose answers take `service` on average.
+    pub(crate) fn supply(&self, span: Duration, hold: Tokens, service: Duration) -> Tokens {
+        let by_tokens = self.tokens.as_ref().map(|meter| meter.supply(span));
+        let by_requests = self.requests.as_ref().map(|meter| times(hold, meter.supply(span).get()));
+        let by_slots = self.slots.map(|slots| {
+            let free = f64::from(slots.saturating_sub(self.in_use));
+            let turned = f64::from(slots) * span.as_secs_f64() / service.as_secs_f64().max(1e-9);
+            Tokens::new(((free + turned) * hold.get() as f64) as u64)
+        });
+        smallest([by_tokens, by_requests, by_slots])
+    }
+
+    /// What the budgets let through in the long run, in tokens a second, for requests of `hold` on average whose
+    /// answers take `service`: the smallest of the token rate, the request rate and the slots.
+    pub(crate) fn drain(&self, hold: Tokens, service: Duration) -> f64 {
+        let hold = hold.get() as f64;
+        let by_slots = self.slots.map(|slots| f64::from(slots) / service.as_secs_f64().max(1e-9) * hold);
+        let rates = [self.rates.0.map(Rate::per_sec_f64), self.rates.1.map(|rate| rate.per_sec_f64() * hold), by_slots];
+        rates.into_iter().flatten().fold(f64::MAX, f64::min)
+    }
+
+    /// The most a single request may ask for, ever, and whose limit that is.
+    pub(crate) fn most(&self, tenant: TenantId) -> (Tokens, Limit) {
+        let size = |meter: &Option<Meter>| meter.as_ref().map_or(Tokens::new(u64::MAX), Meter::size);
+        let own = self.tenants.get(usize::from(tenant.0)).map_or(Tokens::new(u64::MAX), |books| size(&books.tokens));
+        [(size(&self.tokens), Limit::Tokens), (own, Limit::TenantTokens)].into_iter().min().unwrap_or_default()
+    }
+
+    /// Which of its own limits `ask`'s tenant is over, and how long until it is not; `None` if none.
+    pub(crate) fn over_own(&self, ask: &Ask) -> Option<(Limit, Duration)> {
+        let books = self.tenants.get(usize::from(ask.tenant.0))?;
+        let wait = |meter: &Option<Meter>, amount| meter.as_ref().map_or(Some(Duration::ZERO), |m| m.time_until(amount));
+        let waits = [
+            (Limit::TenantRequests, wait(&books.requests, Tokens::new(1))),
+            (Limit::TenantTokens, wait(&books.tokens, ask.hold())),
+        ];
+        // what can never be is refused before
+        let waits = waits.into_iter().map(|(limit, wait)| (limit, wait.unwrap_or(Duration::MAX)));
+        waits.filter(|(_, wait)| !wait.is_zero()).max_by_key(|(_, wait)| *wait)
+    }
+
+    /// Takes an admitted request from its tenant's own budgets.
+    pub(crate) fn take_own(&mut self, ask: &Ask) {
+        let Some(books) = self.tenants.get_mut(usize::from(ask.tenant.0)) else { return };
+        if let Some(meter) = &mut books.tokens {
+            meter.charge(ask.hold());
+        }
+        if let Some(meter) = &mut books.requests {
+            meter.charge(Tokens::new(1));
+        }
+    }
+
+    /// Gives the tokens of a request that was admitted and never forwarded back to its tenant.
+    pub(crate) fn return_own(&mut self, ask: &Ask) {
+        self.settle_own(ask, Tokens::ZERO);
+    }
+
+    /// Takes what `ask` needs of the shared budgets if it is all there.
+    pub(crate) fn hold(&mut self, ask: &Ask) -> bool {
+        let hold = ask.hold();
+        let there = |meter: &Option<Meter>, amount| meter.as_ref().is_none_or(|m| m.tokens() >= amount);
+        let fits = there(&self.tokens, hold)
+            && there(&self.requests, Tokens::new(1))
+            && self.slots.is_none_or(|slots| self.in_use < slots);
+        if fits {
+            for (meter, amount) in [(&mut self.tokens, hold), (&mut self.requests, Tokens::new(1))] {
+                if let Some(meter) = meter {
+                    meter.charge(amount);
+                }
+            }
+            self.in_use += 1;
             self.held += hold;
         }
-        taken
+        fits
     }
 
-    /// Replaces a hold by what was really used.
-    pub(crate) fn settle(&mut self, hold: Tokens, used: Tokens) {
-        self.held = self.held - hold;
-        self.bucket.refund(hold - used);
-        self.bucket.charge(used - hold);
+    /// When [`Self::hold`] would succeed if nothing else is taken; `None` if only a freed slot can bring it about.
+    pub(crate) fn ready_at(&self, ask: &Ask) -> Option<Moment> {
+        if self.slots.is_some_and(|slots| self.in_use >= slots) {
+            return None;
+        }
+        let ready = |meter: &Option<Meter>, amount| {
+            meter.as_ref().map_or(Some(Moment::ZERO), |m| m.time_until(amount).map(|wait| m.at() + wait))
+        };
+        Some(ready(&self.tokens, ask.hold())?.max(ready(&self.requests, Tokens::new(1))?))
     }
 
-    /// Gives a hold back whole: the provider did no work for it.
-    pub(crate) fn release(&mut self, hold: Tokens) {
-        self.settle(hold, Tokens::ZERO);
+    /// Replaces a hold by what was really used and frees its slot.
+    pub(crate) fn settle(&mut self, ask: &Ask, used: Tokens) {
+        self.free(ask);
+        if let Some(meter) = &mut self.tokens {
+            meter.refund(ask.hold() - used);
+            meter.charge(used - ask.hold());
+        }
+        self.settle_own(ask, used);
+    }
+
+    /// Gives a hold back whole, the request too: the provider did no work for it. Its tenant's budgets stay taken, for
+    /// it waits again.
+    pub(crate) fn release(&mut self, ask: &Ask) {
+        self.free(ask);
+        for (meter, amount) in [(&mut self.tokens, ask.hold()), (&mut self.requests, Tokens::new(1))] {
+            if let Some(meter) = meter {
+                meter.refund(amount);
+            }
+        }
     }
 
     /// The provider says its quota is spent, whatever this ledger believed.
     pub(crate) fn believe_empty(&mut self) {
-        self.bucket.empty();
+        if let Some(meter) = &mut self.tokens {
+            meter.empty();
+        }
     }
+
+    fn free(&mut self, ask: &Ask) {
+        self.in_use -= 1;
+        self.held = self.held - ask.hold();
+    }
+
+    fn settle_own(&mut self, ask: &Ask, used: Tokens) {
+        let books = self.tenants.get_mut(usize::from(ask.tenant.0));
+        if let Some(meter) = books.and_then(|books| books.tokens.as_mut()) {
+            meter.refund(ask.hold() - used);
+            meter.charge(used - ask.hold());
+        }
+    }
+}
+
+fn times(hold: Tokens, count: u64) -> Tokens {
+    Tokens::new(hold.get().saturating_mul(count))
+}
+
+/// The least of the limits there are; without any, as much as can be counted in a float without loss.
+fn smallest(limits: [Option<Tokens>; 3]) -> Tokens {
+    limits.into_iter().flatten().min().unwrap_or(Tokens::new(1 << 53))
 }

@@ -15,7 +15,9 @@ use std::time::Duration;
 use crate::units::{Bytes, Moment, Reader, Tokens};
 
 pub mod bounds;
+mod codel;
 mod config;
+mod desk;
 mod estimate;
 #[cfg(test)]
 mod laws;
@@ -23,14 +25,43 @@ mod ledger;
 mod machine;
 pub mod orders;
 pub mod queue;
+mod retries;
 pub mod retry_after;
+pub mod shares;
 
-pub use config::{Budgets, Config, Estimate};
+pub use codel::Codel;
+pub use config::{Budgets, Config, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
+pub use desk::Kept;
 pub use machine::Admission;
 
 /// A request inside the machine: numbers given in order of arrival, never twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u64);
+
+/// A tenant, by its place in [`Config::tenants`]; 0 where there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TenantId(pub u16);
+
+/// What an idempotency key says a request is: the same key and body are the same operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operation {
+    /// A digest of the key (with whose it is).
+    pub key: u128,
+    /// A digest of the body.
+    pub body: u128,
+}
+
+/// Whose limit it is that a request meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Limit {
+    /// Tokens of everyone together.
+    #[default]
+    Tokens,
+    /// The tenant's own tokens.
+    TenantTokens,
+    /// The tenant's own requests.
+    TenantRequests,
+}
 
 /// What a request asks of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +78,12 @@ pub struct Ask {
     pub bytes: Bytes,
     /// When an answer is of no more use.
     pub deadline: Moment,
+    /// On whose behalf it comes.
+    pub tenant: TenantId,
+    /// 0 is the most important.
+    pub tier: u8,
+    /// Its operation, if it carries an idempotency key.
+    pub operation: Option<Operation>,
 }
 
 impl Ask {
@@ -67,6 +104,8 @@ pub enum Event {
         id: Id,
         /// What it really used; `None` if the answer did not say.
         used: Option<Tokens>,
+        /// The size of the answer, if it can be kept for a duplicate.
+        answer: Option<Bytes>,
     },
     /// The provider refused a forwarded request for its quota.
     Refused {
@@ -79,8 +118,15 @@ pub enum Event {
     Failed {
         /// Which.
         id: Id,
-        /// True if it is sure that the provider did no work for it.
-        known: bool,
+        /// How.
+        how: Failure,
+    },
+    /// It is known at last what became of a call whose end was unknown.
+    Reconciled {
+        /// Which.
+        id: Id,
+        /// What it used; nothing if it was never served.
+        used: Tokens,
     },
     /// The caller went away.
     Left {
@@ -89,6 +135,19 @@ pub enum Event {
     },
     /// The instant of [`Admission::next_wake`] has come.
     Wake,
+}
+
+/// How a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// The provider surely did no work for it, and another call may succeed: the machine repeats it within its limits,
+    /// or says [`Effect::Fail`].
+    Repeatable,
+    /// The provider surely did no work for it, and another call would end alike. The shell has its answer.
+    Final,
+    /// Nobody knows what it cost: its hold is kept until [`Event::Reconciled`] or until its lease ends. The shell has
+    /// its answer.
+    Unknown,
 }
 
 /// What the shell has to do.
@@ -108,6 +167,15 @@ pub enum Effect {
         /// When to come back.
         retry_after: Option<Duration>,
     },
+    /// Refuse it for entitlement (429): its tenant is over a limit of its own.
+    Throttle {
+        /// Which.
+        id: Id,
+        /// Which limit.
+        limit: Limit,
+        /// Until it is no more.
+        retry_after: Duration,
+    },
     /// Tell its caller that it waited in vain (503, another reason).
     Expire {
         /// Which.
@@ -125,6 +193,49 @@ pub enum Effect {
         hold: Tokens,
         /// The most that can ever be granted.
         most: Tokens,
+        /// Whose limit that is.
+        limit: Limit,
+    },
+    /// Answer that the provider could not be reached (502): it will not be tried again.
+    Fail {
+        /// Which.
+        id: Id,
+    },
+    /// Give it the answer that `to` will get: the same operation already runs.
+    Attach {
+        /// Which.
+        id: Id,
+        /// The running one.
+        to: Id,
+    },
+    /// Tell its caller that the same operation already runs (409).
+    Running {
+        /// Which.
+        id: Id,
+        /// The running one.
+        to: Id,
+    },
+    /// Give it the kept answer of `of`: the same operation has ended.
+    Replay {
+        /// Which.
+        id: Id,
+        /// The one that ended.
+        of: Id,
+    },
+    /// Refuse it (422): its key was used with another body.
+    Conflict {
+        /// Which.
+        id: Id,
+    },
+    /// Nobody waits for this call any more: end it, and say [`Event::Failed`] when that is done.
+    Cancel {
+        /// Which.
+        id: Id,
+    },
+    /// The kept answer of this request is not needed any more.
+    Forget {
+        /// Which.
+        id: Id,
     },
 }
 
@@ -135,6 +246,10 @@ pub enum Expiry {
     Deadline,
     /// The provider refused it and its deadline allows no other try.
     Upstream,
+    /// It had waited too long by the rule of controlled delay.
+    Delay,
+    /// It gave way to another.
+    Evicted,
 }
 
 /// The machine's state in numbers, as `/metrics` shows it.
@@ -148,6 +263,8 @@ pub struct Gauge {
     pub waiting_bytes: Bytes,
     /// Requests forwarded and not closed.
     pub in_flight: u64,
+    /// Of these, calls whose end is unknown.
+    pub unknown: u64,
     /// Tokens held for them.
     pub held: Tokens,
     /// Tokens that could be spent at once.

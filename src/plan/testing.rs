@@ -101,7 +101,7 @@ pub(crate) fn policy(changes: &[(&str, Node)], quota: &provider::Quota) -> admis
         entries.extend(changes.iter().map(|(name, node)| (key(name), node.clone())));
     }
     let budgets =
-        admission::Budgets { tokens: quota.tokens, burst: quota.burst - Duration::from_millis(100) };
+        admission::Budgets::of_tokens(quota.tokens, quota.burst - Duration::from_millis(100));
     let faults = Faults::default();
     let config = {
         let mut map = Reader::root(&node, &faults).map().unwrap();

@@ -8,7 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use crate::admission::{self, Admission, Ask, Effect, Event, Id};
+use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
 use crate::observe::{Answer, Attempt, Reason, RetryAfter, Sighting};
 use crate::plan::Plan;
 use crate::provider::{self, Call, Provider};
@@ -124,6 +124,9 @@ impl<'a> World<'a> {
             max_output: asks.max_tokens,
             bytes: asks.bytes,
             deadline: at + asks.deadline,
+            tenant: TenantId::default(),
+            tier: asks.tier,
+            operation: None,
         };
         self.feed(Event::Arrive(ask));
     }
@@ -140,7 +143,7 @@ impl<'a> World<'a> {
     fn done(&mut self, id: Id) {
         let Some(open) = self.open.get(&id).copied() else { return };
         self.answer(id, 200, None, None);
-        self.feed(Event::Settled { id, used: Some(open.used) });
+        self.feed(Event::Settled { id, used: Some(open.used), answer: None });
     }
 
     fn leave(&mut self, id: Id) {
@@ -171,7 +174,19 @@ impl<'a> World<'a> {
             Effect::Expire { id, retry_after, .. } => {
                 self.answer(id, 503, Some(Reason::Expired), retry_after)
             }
+            Effect::Throttle { id, retry_after, .. } => {
+                self.invite(id, Some(retry_after));
+                self.answer(id, 429, Some(Reason::Throttled), Some(retry_after));
+            }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
+            Effect::Fail { id } => self.answer(id, 502, None, None),
+            // no caller of a plan carries a key, and a call that is not needed any more ends when it would have
+            Effect::Attach { .. }
+            | Effect::Running { .. }
+            | Effect::Replay { .. }
+            | Effect::Conflict { .. }
+            | Effect::Forget { .. }
+            | Effect::Cancel { .. } => {}
         }
         None
     }
@@ -209,8 +224,8 @@ impl<'a> World<'a> {
             }
             provider::Answer::TooLarge { .. } => {
                 seen(at, Tokens::ZERO, true);
-                self.answer(id, 502, None, None);
-                Some(Event::Failed { id, known: true })
+                self.answer(id, 400, None, None);
+                Some(Event::Failed { id, how: Failure::Final })
             }
         }
     }

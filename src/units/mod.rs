@@ -8,7 +8,7 @@
 
 mod amount;
 mod duration;
-mod level;
+mod meter;
 mod moment;
 mod node;
 mod rate;
@@ -17,7 +17,7 @@ mod share;
 
 pub use amount::{Bytes, Tokens};
 pub use duration::{parse_duration, plain_duration, show_duration};
-pub use level::Level;
+pub use meter::{Fixed, Level, Meter, Sliding, Window};
 pub use moment::Moment;
 pub use node::{Key, Node, Place, Value};
 pub use rate::{Rate, Ratio};

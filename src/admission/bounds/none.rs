@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Bound, Kind, Scene};
-use crate::units::Tokens;
+use super::{Bound, Excess, Kind, Scene};
 
 pub(super) const KIND: Kind = Kind {
     name: "none",
     about: "no bound: everyone waits",
+    limit: None,
     build: |inner| {
         crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Unbounded) as Arc<dyn Bound>)
     },
@@ -21,7 +21,7 @@ impl Bound for Unbounded {
         KIND.name
     }
 
-    fn most(&self, _scene: &Scene) -> Option<Tokens> {
-        None
+    fn excess(&self, _scene: &Scene) -> Excess {
+        Excess::default()
     }
 }

@@ -1,19 +1,33 @@
 use super::*;
-use crate::admission::{Budgets, Estimate, bounds, orders};
+use crate::admission::{
+    Budgets, Duplicates, Estimate, Expiry, Failure, Kept, Limit, Tiers, Upstream, WhenFull, bounds, orders, retry_after, shares,
+    TenantId,
+};
 use crate::units::{Bytes, Rate, Share};
 
 /// 1,000 tokens a second with a burst of 1,000, service 1 s, margin 500 ms.
 fn machine(order: &str, recheck: bool) -> Admission {
-    let config = Config {
+    Admission::new(&config(order, recheck), Moment::ZERO)
+}
+
+fn config(order: &str, recheck: bool) -> Config {
+    Config {
         bound: bounds::standard(),
         order: (orders::ALL.iter().find(|kind| kind.name == order).unwrap().build)(None).unwrap(),
+        when_full: WhenFull::RefuseNewest,
         recheck,
+        codel: None,
         service: Estimate { start: Duration::from_secs(1), quantile: Share::new(0.99).unwrap() },
         margin: Duration::from_millis(500),
-        budgets: Budgets { tokens: Rate::per_second(1_000).unwrap(), burst: Duration::from_secs(1) },
+        budgets: Budgets::of_tokens(Rate::per_second(1_000).unwrap(), Duration::from_secs(1)),
+        tenants: Vec::new(),
+        share: shares::standard(),
+        tiers: Tiers { strict: true, evict: true },
+        duplicates: Duplicates::Attach,
+        keep: Kept::default(),
+        upstream: Upstream::default(),
         retry_after: (retry_after::ALL.iter().find(|kind| kind.name == "room").unwrap().build)(None).unwrap(),
-    };
-    Admission::new(&config, Moment::ZERO)
+    }
 }
 
 fn feed(machine: &mut Admission, ms: u64, event: Event) -> Vec<Effect> {
@@ -31,6 +45,9 @@ fn arrive(machine: &mut Admission, id: u64, ms: u64, tokens: u64) -> Vec<Effect>
         max_output: Tokens::new(tokens - tokens / 2),
         bytes: Bytes::new(100),
         deadline: Moment::from_millis(ms + 10_000),
+        tenant: TenantId::default(),
+        tier: 1,
+        operation: None,
     };
     feed(machine, ms, Event::Arrive(ask))
 }
@@ -72,7 +89,7 @@ fn the_bound_counts_the_tokens_ahead_less_the_level() {
 fn a_request_that_can_never_be_granted_is_refused_for_good() {
     let mut machine = machine("fifo", true);
     let effects = arrive(&mut machine, 0, 0, 1_001);
-    assert_eq!(effects, [Effect::Reject { id: Id(0), hold: Tokens::new(1_001), most: Tokens::new(1_000) }]);
+    assert_eq!(effects, [Effect::Reject { id: Id(0), hold: Tokens::new(1_001), most: Tokens::new(1_000), limit: Limit::Tokens }]);
     assert_eq!(machine.gauge().level, Tokens::new(1_000));
 }
 
@@ -129,13 +146,16 @@ fn a_refusal_by_the_provider_rests_the_queue_and_keeps_the_place() {
 fn what_was_not_used_is_given_back_and_what_was_is_charged() {
     let mut machine = machine("fifo", true);
     arrive(&mut machine, 0, 0, 1_000);
-    feed(&mut machine, 0, Event::Settled { id: Id(0), used: Some(Tokens::new(300)) });
+    feed(&mut machine, 0, Event::Settled { id: Id(0), used: Some(Tokens::new(300)), answer: None });
     assert_eq!(machine.gauge().level, Tokens::new(700));
     arrive(&mut machine, 1, 0, 700);
-    feed(&mut machine, 0, Event::Failed { id: Id(1), known: true });
+    feed(&mut machine, 0, Event::Failed { id: Id(1), how: Failure::Final });
     assert_eq!(machine.gauge().level, Tokens::new(700), "a failure that cost nothing");
     arrive(&mut machine, 2, 0, 700);
-    feed(&mut machine, 0, Event::Left { id: Id(2) });
-    assert_eq!(machine.gauge().level, Tokens::ZERO, "the provider may go on: its tokens stay spent");
-    assert_eq!(machine.gauge().held, Tokens::ZERO);
+    assert_eq!(feed(&mut machine, 0, Event::Left { id: Id(2) }), [Effect::Cancel { id: Id(2) }]);
+    assert_eq!(machine.gauge().held, Tokens::new(700), "the provider may go on: its end is awaited");
+    feed(&mut machine, 0, Event::Failed { id: Id(2), how: Failure::Unknown });
+    assert_eq!((machine.gauge().held, machine.gauge().unknown), (Tokens::new(700), 1));
+    feed(&mut machine, 60_000, Event::Wake);
+    assert_eq!((machine.gauge().held, machine.gauge().unknown), (Tokens::ZERO, 0), "until its lease ends");
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Kind, Order};
-use crate::admission::{Id, no_settings, queue::Queue};
+use crate::admission::{Id, no_settings, queue::Lane};
 
 pub(super) const KIND: Kind = Kind {
     name: "fifo",
@@ -19,7 +19,7 @@ impl Order for Fifo {
         KIND.name
     }
 
-    fn next(&self, queue: &Queue) -> Option<Id> {
-        queue.oldest()
+    fn next(&self, lane: &Lane) -> Option<Id> {
+        lane.oldest()
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::{Kind, Order};
-use crate::admission::{Id, no_settings, queue::Queue};
+use crate::admission::{Id, no_settings, queue::Lane};
 
 pub(super) const KIND: Kind = Kind {
     name: "lifo",
@@ -22,7 +22,7 @@ impl Order for Lifo {
         KIND.name
     }
 
-    fn next(&self, queue: &Queue) -> Option<Id> {
-        queue.newest()
+    fn next(&self, lane: &Lane) -> Option<Id> {
+        lane.newest()
     }
 }

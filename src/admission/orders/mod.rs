@@ -3,15 +3,19 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::Id;
-use super::queue::Queue;
-use crate::units::{Read, Reader};
+use serde_json::Value;
 
+use super::queue::Lane;
+use super::{Ask, Id};
+use crate::units::{Read, Reader, Tokens};
+
+mod adaptive_lifo;
+mod edf;
 mod fifo;
 mod lifo;
 
 /// Every order a plan can name, sorted.
-pub const ALL: &[Kind] = &[fifo::KIND, lifo::KIND];
+pub const ALL: &[Kind] = &[adaptive_lifo::KIND, edf::KIND, fifo::KIND, lifo::KIND];
 
 /// An entry of [`ALL`].
 #[derive(Debug)]
@@ -24,12 +28,30 @@ pub struct Kind {
     pub build: fn(Option<&Reader<'_>>) -> Option<Arc<dyn Order>>,
 }
 
-/// An order of service. It has no state.
+/// An order of service within a lane. It has no state; what it must remember of a lane is kept there.
 pub trait Order: Debug + Send + Sync {
     /// Its name in a plan.
     fn name(&self) -> &'static str;
+    /// The form it has in a plan.
+    fn spec(&self) -> Value {
+        Value::String(self.name().to_owned())
+    }
     /// Who is next; `None` only if nobody waits.
-    fn next(&self, queue: &Queue) -> Option<Id>;
+    fn next(&self, lane: &Lane) -> Option<Id>;
+    /// The holds of the lane that are served before `ask` would be, if nobody else came. The whole lane unless the
+    /// order knows better.
+    fn ahead(&self, lane: &Lane, ask: &Ask) -> Tokens {
+        let _ = ask;
+        lane.tokens()
+    }
+    /// Whether lanes must be able to answer questions about deadlines.
+    fn by_deadline(&self) -> bool {
+        false
+    }
+    /// Called after each change of a lane.
+    fn watch(&self, lane: &mut Lane) {
+        let _ = lane;
+    }
 }
 
 /// The order where a plan names none.

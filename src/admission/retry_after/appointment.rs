@@ -53,7 +53,7 @@ impl Strategy for Appointment {
     }
 
     fn announce(&self, scene: &Scene) -> Option<Duration> {
-        let kept = self.0.share.get() * scene.drain.per_sec_f64();
+        let kept = self.0.share.get() * scene.drain;
         let turn = scene.returning * scene.promised.get() as f64 / kept;
         let turn = Duration::try_from_secs_f64(turn).unwrap_or(LONGEST);
         let base = turn.max(scene.until_room).min(LONGEST);
@@ -84,12 +84,12 @@ fn read(inner: Option<&Reader<'_>>) -> Option<Appointment> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::{Rate, Tokens};
+    use crate::units::Tokens;
 
     #[test]
     fn the_time_grows_with_what_was_promised_and_is_spread_by_at_most_a_tenth() {
         let scene = |promised, draw| Scene {
-            drain: Rate::per_second(1_000).unwrap(),
+            drain: 1_000.0,
             waiting: Tokens::ZERO,
             until_room: Duration::from_millis(1_500),
             promised: Tokens::new(promised),

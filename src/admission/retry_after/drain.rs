@@ -22,6 +22,7 @@ impl Strategy for Drain {
     }
 
     fn announce(&self, scene: &Scene) -> Option<Duration> {
-        Some(whole_seconds(scene.drain.time_for(scene.waiting.get())))
+        let span = Duration::try_from_secs_f64(scene.waiting.get() as f64 / scene.drain).unwrap_or(Duration::from_secs(86_400));
+        Some(whole_seconds(span))
     }
 }

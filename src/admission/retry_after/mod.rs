@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::units::{Rate, Read, Reader, Share, Tokens};
+use crate::units::{Read, Reader, Share, Tokens};
 
 mod appointment;
 mod constant;
@@ -32,8 +32,8 @@ pub struct Kind {
 /// What a strategy may look at when a request is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene {
-    /// What the queue drains at.
-    pub drain: Rate,
+    /// What the queue drains at, in tokens a second.
+    pub drain: f64,
     /// Tokens waiting.
     pub waiting: Tokens,
     /// Until the refused request would have been admitted if nobody else came.
@@ -87,7 +87,7 @@ impl Read for Arc<dyn Strategy> {
 }
 
 /// `span` in whole seconds, rounded up, at least one.
-fn whole_seconds(span: Duration) -> Duration {
+pub(super) fn whole_seconds(span: Duration) -> Duration {
     let up = span.as_secs() + u64::from(span.subsec_nanos() > 0);
     Duration::from_secs(up.max(1))
 }

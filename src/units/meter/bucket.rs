@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Moment, Rate, Tokens};
+use crate::units::{Moment, Rate, Tokens};
 
 /// A bucket's level: it fills at a rate up to its size, and amounts are taken from it.
 ///
@@ -86,6 +86,12 @@ impl Level {
         let missing = u128::try_from(want - self.level).unwrap_or(0);
         let nanos = missing.div_ceil(u128::from(self.rate.count()));
         Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+    }
+
+    /// The most that can be taken from now until `span` from now.
+    pub fn supply(&self, span: Duration) -> Tokens {
+        let filled = i128::try_from(span.as_nanos()).unwrap_or(i128::MAX).saturating_mul(i128::from(self.rate.count()));
+        self.to_tokens(self.level.saturating_add(filled))
     }
 
     fn scaled(&self, amount: Tokens) -> i128 {

@@ -1,0 +1,176 @@
+//! How a request that arrives is met.
+
+use std::time::Duration;
+
+use super::{Admission, draw};
+use crate::admission::bounds::{Excess, Scene};
+use crate::admission::config::{Duplicates, WhenFull};
+use crate::admission::desk::Seen;
+use crate::admission::queue::Waiting;
+use crate::admission::{Ask, Effect, Expiry, Id, retry_after};
+use crate::units::{Moment, Tokens};
+
+/// How many may give way to one newcomer.
+const MOST_EVICTED: usize = 1_000;
+
+/// What the bound says of a newcomer.
+enum Verdict {
+    /// It waits (or is forwarded at once if nobody does), these giving way.
+    Admit(Vec<Id>),
+    /// It is refused; it would have fitted after this time if nobody else came.
+    Shed(Duration),
+}
+
+impl Admission {
+    pub(super) fn arrive(&mut self, now: Moment, ask: Ask, effects: &mut Vec<Effect>) {
+        let (id, hold) = (ask.id, ask.hold());
+        if let Some(effect) = self.known_operation(&ask) {
+            return effects.push(effect);
+        }
+        let (most, limit) = self.ledger.most(ask.tenant);
+        if hold > most {
+            return effects.push(Effect::Reject { id, hold, most, limit });
+        }
+        if let Some((limit, wait)) = self.ledger.over_own(&ask) {
+            return effects.push(Effect::Throttle { id, limit, retry_after: retry_after::whole_seconds(wait) });
+        }
+        match self.meet(now, &ask) {
+            Verdict::Shed(until_room) => {
+                let retry_after = self.appoint(now, &ask, until_room);
+                effects.push(Effect::Shed { id, retry_after });
+            }
+            Verdict::Admit(evicted) => {
+                for id in evicted {
+                    self.drop_waiting(now, id, Expiry::Evicted, effects);
+                }
+                self.ledger.take_own(&ask);
+                if let Some(operation) = &ask.operation {
+                    self.desk.start(operation, id);
+                }
+                // forwarded in this very step if the queue is empty and the budget is there
+                self.queue.insert(Waiting { ask, since: now, tries: 0, rests_until: Moment::ZERO });
+            }
+        }
+    }
+
+    /// Only a fresh operation may reach the provider.
+    fn known_operation(&mut self, ask: &Ask) -> Option<Effect> {
+        let id = ask.id;
+        match self.desk.seen(ask.operation.as_ref()?) {
+            Seen::Fresh => None,
+            Seen::Conflict => Some(Effect::Conflict { id }),
+            Seen::Completed(of) => Some(Effect::Replay { id, of }),
+            Seen::Active(to) if self.config.duplicates == Duplicates::Tell || self.is_unknown(to) => {
+                Some(Effect::Running { id, to })
+            }
+            Seen::Active(to) => {
+                self.attached.entry(to).or_default().push(id);
+                self.attached_to.insert(id, to);
+                Some(Effect::Attach { id, to })
+            }
+        }
+    }
+
+    /// Whether nobody can tell what became of a call: no answer of it will come.
+    fn is_unknown(&self, id: Id) -> bool {
+        self.flying.get(&id).is_some_and(|flying| flying.lease > Moment::ZERO)
+    }
+
+    /// A newcomer is forwarded at once only when nobody waits; else it waits if what is ahead can be served in time;
+    /// else others give way, if the policy says so; else it is refused.
+    fn meet(&mut self, now: Moment, ask: &Ask) -> Verdict {
+        let returning = self.promises.redeem(ask.caller, now);
+        let remaining = ask.deadline.since(now);
+        let service = self.service.get();
+        let ready = now >= self.rest_until && self.queue.next().is_none();
+        if ready && self.ledger.ready_at(ask).is_some_and(|at| at <= now) && (!self.config.recheck || remaining > service) {
+            return Verdict::Admit(Vec::new());
+        }
+        let mut scene = self.scene(now, ask, returning);
+        let standing = self.queue.standing(ask, now + service, scene.level);
+        scene.wanted = standing.ahead + Tokens::new((ask.hold().get() as f64 / standing.share) as u64);
+        let pushed = standing.room.map_or(Tokens::ZERO, |room| ask.hold() - room);
+        let excess = |scene: &Scene| self.config.bound.excess(scene).or(Excess::of_tokens(pushed));
+        let first = excess(&scene);
+        if first.fits() {
+            return Verdict::Admit(Vec::new());
+        }
+        if pushed == Tokens::ZERO {
+            let mut evicted = Vec::new();
+            for (victim, own) in self.victims(ask).take(MOST_EVICTED) {
+                let hold = victim.hold();
+                scene.requests -= 1;
+                scene.tokens = scene.tokens - hold;
+                scene.bytes = scene.bytes - victim.bytes;
+                if own {
+                    scene.wanted = scene.wanted - Tokens::new((hold.get() as f64 / standing.share) as u64);
+                }
+                evicted.push(victim.id);
+                if excess(&scene).fits() {
+                    return Verdict::Admit(evicted);
+                }
+            }
+        }
+        Verdict::Shed(self.time_to_clear(first, scene.drain))
+    }
+
+    /// What the bound may look at; `wanted` is filled in later.
+    fn scene(&self, now: Moment, ask: &Ask, returning: bool) -> Scene {
+        let slack = ask.deadline.since(now).saturating_sub(self.service.get()).saturating_sub(self.config.margin);
+        let requests = self.queue.len() as u64 + 1;
+        let tokens = self.queue.tokens() + ask.hold();
+        let mean = Tokens::new(tokens.get() / requests);
+        let factor = self.factor.get();
+        let level = self.ledger.level(mean);
+        let to_come = self.ledger.supply(slack, mean, self.service.mean()) - level;
+        let to_come = if factor > 1.0 { Tokens::new((to_come.get() as f64 * factor) as u64) } else { to_come };
+        let kept = self.config.retry_after.reserve().filter(|_| !returning);
+        Scene {
+            drain: self.ledger.drain(mean, self.service.mean()) * factor,
+            slack,
+            level,
+            supply: level + to_come,
+            wanted: Tokens::ZERO,
+            requests,
+            tokens,
+            bytes: self.queue.bytes() + ask.bytes,
+            part: kept.map_or(1.0, |reserve| 1.0 - reserve.share.get()),
+        }
+    }
+
+    /// Who may give way to `ask`, and whether they stand in its own lane.
+    fn victims(&self, ask: &Ask) -> impl Iterator<Item = (&Ask, bool)> {
+        let lower = self.queue.less_important(ask).filter(|_| self.config.tiers.evict).map(|victim| (victim, false));
+        let oldest = self.config.when_full == WhenFull::EvictOldest;
+        let own = self.queue.own_lane(ask).filter(move |_| oldest).map(|victim| (victim, true));
+        lower.chain(own)
+    }
+
+    fn time_to_clear(&self, excess: Excess, drain: f64) -> Duration {
+        let waiting = (self.queue.len() as f64).max(1.0);
+        let tokens = self.queue.tokens().get() as f64;
+        let bytes = (self.queue.bytes().get() as f64).max(1.0);
+        let by_requests = excess.requests as f64 * tokens / waiting;
+        let by_bytes = excess.bytes.get() as f64 * tokens / bytes;
+        let most = (excess.tokens.get() as f64).max(by_requests).max(by_bytes);
+        Duration::try_from_secs_f64(most / drain).unwrap_or(Duration::MAX)
+    }
+
+    /// What a refused caller is told, and the promise that makes.
+    pub(super) fn appoint(&mut self, now: Moment, ask: &Ask, until_room: Duration) -> Option<Duration> {
+        let reserve = self.config.retry_after.reserve();
+        let scene = retry_after::Scene {
+            drain: self.ledger.drain(ask.hold(), self.service.mean()) * self.factor.get(),
+            waiting: self.queue.tokens(),
+            until_room,
+            promised: self.promises.open() + ask.hold(),
+            returning: reserve.map_or(0.0, |reserve| self.promises.returning(&reserve)),
+            draw: draw(ask.caller, 0),
+        };
+        let told = self.config.retry_after.announce(&scene)?;
+        if reserve.is_some() {
+            self.promises.add(ask.caller, now + told, ask.hold());
+        }
+        Some(told)
+    }
+}

@@ -1,0 +1,163 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+mod arrival;
+mod ending;
+mod supply;
+
+use super::codel::Delay;
+use super::desk::Desk;
+use super::estimate::{HoldFactor, ServiceTime};
+use super::ledger::Ledger;
+use super::queue::{Layout, Queue};
+use super::retries::Retries;
+use super::retry_after::promises::Promises;
+use super::{Ask, Config, Effect, Event, Gauge, Id};
+use crate::units::{Moment, Rate, Tokens};
+
+/// The machine. See the module's head for its laws.
+#[derive(Debug)]
+pub struct Admission {
+    config: Config,
+    ledger: Ledger,
+    queue: Queue,
+    flying: BTreeMap<Id, Flying>,
+    /// Ends of the leases of calls whose end is unknown.
+    leases: BTreeSet<(Moment, Id)>,
+    desk: Desk,
+    /// Requests that get the answer of another, by that other.
+    attached: BTreeMap<Id, Vec<Id>>,
+    attached_to: BTreeMap<Id, Id>,
+    /// Requests that go on for those attached to them, their own callers gone.
+    absent: BTreeSet<Id>,
+    service: ServiceTime,
+    factor: HoldFactor,
+    delay: Option<Delay>,
+    retries: Retries,
+    promises: Promises,
+    /// No forwarding before this instant: the provider asked for a rest.
+    rest_until: Moment,
+    /// No more work before this instant: the last event had more than its share.
+    pause_until: Moment,
+}
+
+/// A request at the provider.
+#[derive(Debug)]
+struct Flying {
+    ask: Ask,
+    since: Moment,
+    tries: u16,
+    /// Until when its hold is kept although nobody waits for it; zero while its end is awaited.
+    lease: Moment,
+}
+
+impl Admission {
+    /// A machine at rest, its budgets full at `now`.
+    pub fn new(config: &Config, now: Moment) -> Self {
+        let layout = Layout {
+            order: config.order.clone(),
+            share: config.share.clone(),
+            strict: config.tiers.strict,
+            weights: config.tenants.iter().map(|tenant| tenant.weight).collect(),
+            drain: drain(config),
+        };
+        Self {
+            ledger: Ledger::new(&config.budgets, &config.tenants, now),
+            queue: Queue::new(layout),
+            flying: BTreeMap::new(),
+            leases: BTreeSet::new(),
+            desk: Desk::new(config.keep),
+            attached: BTreeMap::new(),
+            attached_to: BTreeMap::new(),
+            absent: BTreeSet::new(),
+            service: ServiceTime::new(&config.service),
+            factor: HoldFactor::default(),
+            delay: config.codel.map(|rule| Delay::new(rule, now)),
+            retries: Retries::new(config.upstream.budget),
+            promises: Promises::default(),
+            rest_until: Moment::ZERO,
+            pause_until: Moment::ZERO,
+            config: config.clone(),
+        }
+    }
+
+    /// Takes `event` in at `now` and appends to `effects` what is to be done. Events about requests that are not open
+    /// are ignored: a caller may leave in the very instant its answer ends.
+    pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
+        self.ledger.advance(now);
+        self.promises.advance(now);
+        self.end_leases(now);
+        effects.extend(self.desk.trim(now).into_iter().map(|id| Effect::Forget { id }));
+        match event {
+            Event::Arrive(ask) => self.arrive(now, ask, effects),
+            Event::Settled { id, used, answer } => self.settled(now, id, used, answer, effects),
+            Event::Refused { id, retry_after } => self.refused(now, id, retry_after, effects),
+            Event::Failed { id, how } => self.failed(now, id, how, effects),
+            Event::Reconciled { id, used } => self.reconciled(id, used),
+            Event::Left { id } => self.left(now, id, effects),
+            Event::Wake => {}
+        }
+        self.supply(now, effects);
+    }
+
+    /// The next instant at which [`Event::Wake`] would change anything; `None` if only another event can.
+    pub fn next_wake(&self) -> Option<Moment> {
+        let expiry = self.queue.most_urgent().filter(|_| self.config.recheck);
+        let expiry = expiry.map(|(deadline, _)| deadline - self.service.get());
+        let supply = self.queue.next().and_then(|head| self.ledger.ready_at(&head.ask));
+        let supply = supply.map(|at| at.max(self.rest_until));
+        let work = [expiry, supply, self.queue.next_rouse()].into_iter().flatten().min();
+        let work = work.map(|at| at.max(self.pause_until));
+        let lease = self.leases.first().map(|(at, _)| *at);
+        [work, lease, self.desk.next_trim()].into_iter().flatten().min()
+    }
+
+    /// The state in numbers, as of the last event.
+    pub fn gauge(&self) -> Gauge {
+        Gauge {
+            waiting: self.queue.len() as u64,
+            waiting_tokens: self.queue.tokens(),
+            waiting_bytes: self.queue.bytes(),
+            in_flight: self.flying.len() as u64,
+            unknown: self.leases.len() as u64,
+            held: self.ledger.held(),
+            level: self.ledger.level(Tokens::new(1)),
+            service: self.service.get(),
+            promises: self.promises.len() as u64,
+            returning: self.config.retry_after.reserve().map_or(0.0, |reserve| self.promises.returning(&reserve)),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Admission {
+    /// The calls that are open, for the laws.
+    pub(super) fn flying_ids(&self) -> BTreeSet<Id> {
+        self.flying.keys().copied().collect()
+    }
+
+    /// Whether `id` waits, for the laws.
+    pub(super) fn waits(&self, id: Id) -> bool {
+        self.queue.contains(id)
+    }
+}
+
+/// The long-run drain in tokens: the token budget, or as much as can be told apart where there is none.
+fn drain(config: &Config) -> Rate {
+    let fallback = Rate::new(1, Duration::from_nanos(1));
+    config.budgets.tokens.or(fallback).unwrap_or_else(|| unreachable!("one a nanosecond is a rate"))
+}
+
+/// A number in `[0, 1)` that depends on the caller and a salt alone (the finaliser of MurmurHash3).
+fn draw(caller: u64, salt: u64) -> f64 {
+    let caller = caller ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut z = caller ^ (caller >> 33);
+    z = z.wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    z ^= z >> 33;
+    z = z.wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    z ^= z >> 33;
+    (z >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! The waiting requests: by tier, by tenant, by age and by deadline.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+mod lane;
+mod turns;
+mod urgency;
+
+pub use lane::Lane;
+
+use self::turns::{Turn, Turns};
+use super::orders::Order;
+use super::shares::Share;
+use super::{Ask, Id, TenantId};
+use crate::units::{Bytes, Moment, Rate, Tokens};
+
+/// How the waiting are laid out.
+#[derive(Debug, Clone)]
+pub(super) struct Layout {
+    /// Who is next within a lane.
+    pub(super) order: Arc<dyn Order>,
+    /// Whose lane is next within a tier.
+    pub(super) share: Arc<dyn Share>,
+    /// Whether a more important tier is served first; otherwise tiers are all one.
+    pub(super) strict: bool,
+    /// Weights of the tenants, by number.
+    pub(super) weights: Vec<u32>,
+    /// What the queue drains at, in the long run.
+    pub(super) drain: Rate,
+}
+
+/// The waiting requests. Every operation takes at most log n steps for n waiting (and one a tenant, where tenants have
+/// lanes of their own).
+#[derive(Debug)]
+pub struct Queue {
+    layout: Layout,
+    waiting: BTreeMap<Id, Waiting>,
+    by_deadline: BTreeSet<(Moment, Id)>,
+    tiers: BTreeMap<u8, Tier>,
+    resting: BTreeSet<(Moment, Id)>,
+    tokens: Tokens,
+    bytes: Bytes,
+}
+
+/// One that waits.
+#[derive(Debug, Clone)]
+pub(super) struct Waiting {
+    pub(super) ask: Ask,
+    /// Since when.
+    pub(super) since: Moment,
+    /// How often it was forwarded already.
+    pub(super) tries: u16,
+    /// Not to be served before this; zero if it stands in a lane.
+    pub(super) rests_until: Moment,
+}
+
+#[derive(Debug, Default)]
+struct Tier {
+    lanes: BTreeMap<TenantId, Lane>,
+    turns: Turns,
+    tokens: Tokens,
+}
+
+/// Where a request would stand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Standing {
+    /// Holds that are served before it, as seen at the whole drain rate.
+    pub(super) ahead: Tokens,
+    /// The part of the drain its lane gets while others wait too.
+    pub(super) share: f64,
+    /// How much may be put before those behind it without making one of them late; `None` for no limit.
+    pub(super) room: Option<Tokens>,
+}
+
+impl Queue {
+    pub(super) const fn new(layout: Layout) -> Self {
+        Self {
+            layout,
+            waiting: BTreeMap::new(),
+            by_deadline: BTreeSet::new(),
+            tiers: BTreeMap::new(),
+            resting: BTreeSet::new(),
+            tokens: Tokens::ZERO,
+            bytes: Bytes::ZERO,
+        }
+    }
+
+    /// How many wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// True if nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether `id` is one of them.
+    pub fn contains(&self, id: Id) -> bool {
+        self.waiting.contains_key(&id)
+    }
+
+    /// The sum of their holds.
+    pub const fn tokens(&self) -> Tokens {
+        self.tokens
+    }
+
+    /// The sum of their bodies.
+    pub const fn bytes(&self) -> Bytes {
+        self.bytes
+    }
+
+    /// Whose deadline is next, and when.
+    pub fn most_urgent(&self) -> Option<(Moment, Id)> {
+        self.by_deadline.first().copied()
+    }
+
+    /// Who is served next: of the most important tier that waits, of the tenant whose turn it is, the first in order.
+    pub(super) fn next(&self) -> Option<&Waiting> {
+        let tier = self.tiers.values().next()?;
+        let lane = match tier.lanes.len() {
+            1 => tier.lanes.values().next()?,
+            _ => tier.lanes.get(&tier.turns.next(&self.turns_of(tier))?)?,
+        };
+        self.layout.order.next(lane).and_then(|id| self.waiting.get(&id))
+    }
+
+    /// Takes out the one that [`Self::next`] gave, and charges its tenant for the turn.
+    pub(super) fn serve(&mut self) -> Option<Waiting> {
+        let id = self.next()?.ask.id;
+        if let Some((number, tier)) = self.tiers.iter().next().filter(|(_, tier)| tier.lanes.len() > 1) {
+            let (number, turns) = (*number, self.turns_of(tier));
+            if let Some(tier) = self.tiers.get_mut(&number) {
+                tier.turns.serve(&turns);
+            }
+        }
+        self.remove(id)
+    }
+
+    pub(super) fn insert(&mut self, mut waiting: Waiting) {
+        waiting.rests_until = Moment::ZERO;
+        self.tokens += waiting.ask.hold();
+        self.bytes += waiting.ask.bytes;
+        self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
+        self.line_up(&waiting.ask);
+        self.waiting.insert(waiting.ask.id, waiting);
+    }
+
+    /// Lets a request wait, but not be served before `until`.
+    pub(super) fn rest(&mut self, mut waiting: Waiting, until: Moment) {
+        waiting.rests_until = until;
+        self.tokens += waiting.ask.hold();
+        self.bytes += waiting.ask.bytes;
+        self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
+        self.resting.insert((until, waiting.ask.id));
+        self.waiting.insert(waiting.ask.id, waiting);
+    }
+
+    /// Puts those whose rest is over by `now` into their old places.
+    pub(super) fn rouse(&mut self, now: Moment) {
+        while let Some((until, id)) = self.resting.first().copied().filter(|(until, _)| *until <= now) {
+            self.resting.remove(&(until, id));
+            if let Some(ask) = self.waiting.get(&id).map(|waiting| waiting.ask.clone()) {
+                self.line_up(&ask);
+            }
+        }
+    }
+
+    /// When the next rest is over.
+    pub(super) fn next_rouse(&self) -> Option<Moment> {
+        self.resting.first().map(|(until, _)| *until)
+    }
+
+    pub(super) fn remove(&mut self, id: Id) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&id)?;
+        let ask = &waiting.ask;
+        self.by_deadline.remove(&(ask.deadline, id));
+        self.tokens = self.tokens - ask.hold();
+        self.bytes = self.bytes - ask.bytes;
+        if self.resting.remove(&(waiting.rests_until, id)) {
+            return Some(waiting);
+        }
+        let (tier, tenant) = self.place(ask);
+        if let Some(row) = self.tiers.get_mut(&tier)
+            && let Some(lane) = row.lanes.get_mut(&tenant)
+        {
+            let before = lane.tokens();
+            lane.remove(ask);
+            row.tokens = row.tokens - (before - lane.tokens());
+            self.layout.order.watch(lane);
+            if lane.is_empty() {
+                row.lanes.remove(&tenant);
+            }
+            if row.lanes.is_empty() {
+                self.tiers.remove(&tier);
+            }
+        }
+        Some(waiting)
+    }
+
+    /// Where `ask` would stand at an instant when `level` can be spent at once; `ready` is that instant plus the
+    /// service time.
+    pub(super) fn standing(&self, ask: &Ask, ready: Moment, level: Tokens) -> Standing {
+        let (tier, tenant) = self.place(ask);
+        let before: Tokens = self.tiers.range(..tier).map(|(_, tier)| tier.tokens).sum();
+        let Some(row) = self.tiers.get(&tier) else { return Standing { ahead: before, share: 1.0, room: None } };
+        let weight = |tenant: TenantId| f64::from(self.weight(tenant));
+        let others: f64 = row.lanes.keys().filter(|other| **other != tenant).map(|other| weight(*other)).sum();
+        let share = weight(tenant) / (weight(tenant) + others);
+        let lane = row.lanes.get(&tenant);
+        let own = lane.map_or(Tokens::ZERO, |lane| self.layout.order.ahead(lane, ask));
+        let room = lane.and_then(|lane| lane.room_before(ask, ready, level)).map(|room| room - before);
+        Standing { ahead: before + Tokens::new((own.get() as f64 / share) as u64), share, room }
+    }
+
+    /// Those of less important tiers than `ask`, the least important and of them the newest first.
+    pub(super) fn less_important(&self, ask: &Ask) -> impl Iterator<Item = &Ask> {
+        let (tier, _) = self.place(ask);
+        let below = self.tiers.range(tier.saturating_add(1)..).rev();
+        below
+            .filter(move |(number, _)| **number > tier)
+            .flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first))
+            .filter_map(|id| self.waiting.get(&id).map(|waiting| &waiting.ask))
+    }
+
+    /// Those in the lane of `ask`, the oldest first.
+    pub(super) fn own_lane(&self, ask: &Ask) -> impl Iterator<Item = &Ask> {
+        let (tier, tenant) = self.place(ask);
+        let lane = self.tiers.get(&tier).and_then(|row| row.lanes.get(&tenant));
+        lane.into_iter()
+            .flat_map(Lane::oldest_first)
+            .filter_map(|id| self.waiting.get(&id).map(|waiting| &waiting.ask))
+    }
+
+    fn line_up(&mut self, ask: &Ask) {
+        let (tier, tenant) = self.place(ask);
+        let drain = self.layout.order.by_deadline().then_some(self.layout.drain);
+        let row = self.tiers.entry(tier).or_default();
+        row.tokens += ask.hold();
+        let lane = row.lanes.entry(tenant).or_insert_with(|| Lane::new(drain));
+        lane.insert(ask);
+        self.layout.order.watch(lane);
+    }
+
+    fn place(&self, ask: &Ask) -> (u8, TenantId) {
+        let tier = if self.layout.strict { ask.tier } else { 0 };
+        let tenant = if self.layout.share.separate() { ask.tenant } else { TenantId(0) };
+        (tier, tenant)
+    }
+
+    fn weight(&self, tenant: TenantId) -> u32 {
+        self.layout.weights.get(usize::from(tenant.0)).copied().unwrap_or(1).max(1)
+    }
+
+    fn turns_of(&self, tier: &Tier) -> Vec<Turn> {
+        let next = |lane: &Lane| self.layout.order.next(lane).and_then(|id| self.waiting.get(&id));
+        let turns = tier.lanes.iter().filter_map(|(tenant, lane)| {
+            let cost = self.layout.share.cost(&next(lane)?.ask);
+            let visit = self.layout.share.quantum().saturating_mul(u64::from(self.weight(*tenant)));
+            Some(Turn { tenant: *tenant, cost, visit })
+        });
+        turns.collect()
+    }
+}
