@@ -1,2 +1,4 @@
 #![doc = "x"]
 pub mod units; pub mod workload; pub mod provider; pub mod admission; pub mod plan; pub mod observe; pub mod measure;
+#[cfg(feature = "live")]
+pub mod live;
