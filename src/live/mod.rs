@@ -3,6 +3,22 @@
 //! Both sides are played here: the callers, and the provider behind the gateway. What either side sees becomes a
 //! [`crate::observe::Sighting`] on one time line, that of the run's [`Clock`].
 
+mod body;
+mod client;
 mod clock;
+mod error;
+mod evidence;
+mod pacer;
+mod pacing;
+mod reading;
+mod request;
+mod seen;
+#[cfg(test)]
+mod testing;
+mod trouble;
 
 pub use clock::Clock;
+pub use error::LiveError;
+pub use evidence::Evidence;
+pub use pacer::{Departure, Fate, Pacer};
+pub use seen::Seen;
