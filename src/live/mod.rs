@@ -3,19 +3,23 @@
 //! Both sides are played here: the callers, and the provider behind the gateway. What either side sees becomes a
 //! [`crate::observe::Sighting`] on one time line, that of the run's [`Clock`].
 
+mod abort;
 mod body;
 mod client;
 mod clock;
 mod error;
 mod evidence;
+mod memory;
 mod pacer;
 mod pacing;
+mod ping;
 mod reading;
 mod request;
 mod seen;
 #[cfg(test)]
 mod testing;
 mod trouble;
+mod wall;
 
 pub use clock::Clock;
 pub use error::LiveError;
