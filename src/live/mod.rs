@@ -5,6 +5,7 @@
 
 mod abort;
 mod body;
+mod child;
 mod client;
 mod clock;
 mod error;
@@ -18,9 +19,11 @@ mod request;
 mod seen;
 #[cfg(test)]
 mod testing;
+mod target;
 mod trouble;
 mod wall;
 
+pub use child::follow_parent;
 pub use clock::Clock;
 pub use error::LiveError;
 pub use evidence::Evidence;
