@@ -47,7 +47,8 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     pub fn tokio_instant(&self, at: Moment) -> tokio::time::Instant {
         let (now, instant) = (self.now(), std::time::Instant::now());
-        let then = if at >= now { instant.checked_add(at.since(now)) } else { instant.checked_sub(now.since(at)) };
+        let then =
+            if at >= now { instant.checked_add(at.since(now)) } else { instant.checked_sub(now.since(at)) };
         // out of range is centuries away, or before this machine was started
         then.unwrap_or_else(|| instant + if at >= now { FAR } else { Duration::ZERO }).into()
     }
@@ -77,7 +78,10 @@ mod tests {
         let clock = Clock::start();
         let seen: Vec<_> = (0..1_000).map(|_| clock.now()).collect();
         assert!(seen.is_sorted());
-        assert!(seen[0] < Moment::from_secs(3_600), "it counts from its own epoch, not from the machine's start");
+        assert!(
+            seen[0] < Moment::from_secs(3_600),
+            "it counts from its own epoch, not from the machine's start"
+        );
     }
 
     #[test]
