@@ -4,5 +4,7 @@
 //! [`crate::observe::Sighting`] on one time line, that of the run's [`Clock`].
 
 mod clock;
+pub mod provider;
 
 pub use clock::Clock;
+pub use provider::{Arrived, Carriers, ProviderError, ProviderShell};
