@@ -1,4 +1,6 @@
 #![doc = "x"]
 pub mod units; pub mod workload; pub mod provider; pub mod admission; pub mod plan; pub mod observe; pub mod measure;
 #[cfg(feature = "live")]
+pub mod gateway;
+#[cfg(feature = "live")]
 pub mod live;

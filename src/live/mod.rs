@@ -14,12 +14,13 @@ mod memory;
 mod pacer;
 mod pacing;
 mod ping;
+pub mod provider;
 mod reading;
 mod request;
 mod seen;
+mod target;
 #[cfg(test)]
 mod testing;
-mod target;
 mod trouble;
 mod wall;
 
@@ -28,4 +29,5 @@ pub use clock::Clock;
 pub use error::LiveError;
 pub use evidence::Evidence;
 pub use pacer::{Departure, Fate, Pacer};
+pub use provider::{Arrived, Carriers, ProviderError, ProviderShell};
 pub use seen::Seen;
