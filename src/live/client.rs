@@ -190,7 +190,7 @@ impl Callers {
 }
 
 /// Reads a body to its end, or to [`LARGEST`].
-async fn whole_body(mut response: reqwest::Response) -> Result<Vec<u8>, Trouble> {
+pub(super) async fn whole_body(mut response: reqwest::Response) -> Result<Vec<u8>, Trouble> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|e| trouble::of(&e, true))? {
         if body.len() + chunk.len() > LARGEST {
