@@ -1,2 +1,8 @@
 #![doc = "x"]
-pub mod units; pub mod workload; pub mod provider; pub mod admission; pub mod plan; pub mod observe; pub mod measure;
+pub mod admission;
+pub mod measure;
+pub mod observe;
+pub mod plan;
+pub mod provider;
+pub mod units;
+pub mod workload;

@@ -5,8 +5,9 @@
 //! part; what concerns several of them is checked here.
 
 mod model;
+pub mod yaml;
 
 pub use model::{
-    AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
-    Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
+    AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan,
+    Refusal, Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
