@@ -4,7 +4,10 @@
 //! typed readers, which collect every fault instead of stopping at the first. Each of the layers above reads its own
 //! part; what concerns several of them is checked here.
 
+pub mod checks;
+pub mod environment;
 mod model;
+mod overrides;
 pub mod yaml;
 
 pub use model::{

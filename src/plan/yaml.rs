@@ -21,6 +21,15 @@ const MOST_NODES: usize = 20_000;
 
 /// Reads one YAML document. The fault has the place of what cannot be read.
 pub fn read(text: &str) -> Result<Node, Fault> {
+    let node = read_value(text)?;
+    if node.value == Value::Null {
+        return Err(fault(1, 1, "the file is empty: a plan begins with `tenfold: 1`"));
+    }
+    Ok(node)
+}
+
+/// Reads one YAML value, which may be nothing: `5`, `{ constant: 1s }`.
+pub(super) fn read_value(text: &str) -> Result<Node, Fault> {
     // a byte order mark is no part of the text; without it places count from the first letter
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.len() > MOST_BYTES {
@@ -36,11 +45,7 @@ pub fn read(text: &str) -> Result<Node, Fault> {
     }
     let parsed: Spanned<Raw> =
         serde_yaml::from_str_with_options(text, options()).map_err(|error| explain(&error, text))?;
-    let node = Source(text).node(parsed);
-    if node.value == Value::Null {
-        return Err(fault(1, 1, "the file is empty: a plan begins with `tenfold: 1`"));
-    }
-    Ok(node)
+    Ok(Source(text).node(parsed))
 }
 
 /// The bytes of a file as text; the fault has the place of the first byte that is no UTF-8.
@@ -227,14 +232,12 @@ impl Source<'_> {
         let written = self.slice(&raw.defined);
         let value = match raw.value {
             Raw::Null => Value::Null,
-            // the parser spells numbers out of range its own way: `1e400` comes as `.inf`
-            Raw::Text(text) if matches!(text.as_str(), ".inf" | "-.inf" | ".nan") => {
-                plain(written.unwrap_or(&text).trim())
-            }
-            Raw::Text(text) => {
-                let quoted = written.is_some_and(|w| w.starts_with(['"', '\'']));
-                Value::Text { plain: !quoted && !text.contains('\n'), text }
-            }
+            Raw::Text(text) => match written {
+                Some(written) if written.starts_with(['"', '\'']) => Value::Text { text, plain: false },
+                // the parser spells numbers out of range its own way: `1e400` comes as `.inf`
+                Some(written) if matches!(text.as_str(), ".inf" | "-.inf" | ".nan") => plain(written.trim()),
+                _ => Value::Text { plain: !text.contains('\n'), text },
+            },
             Raw::Plain => plain(written.unwrap_or_default().trim()),
             Raw::List(items) => Value::List(items.into_iter().map(|item| self.node(item)).collect()),
             Raw::Map(entries) => Value::Map(
