@@ -141,8 +141,8 @@ impl Setter<'_> {
 /// checks) may have dots in them.
 fn step<'r>(entries: &[(Key, Node)], rest: &'r str, at: &str) -> (&'r str, Option<&'r str>) {
     let checks = CHECKS.iter().map(|check| check.id).filter(|_| at == "checks");
-    longest(entries.iter().map(|(key, _)| key.text.as_str()).chain(checks), rest)
-        .unwrap_or_else(|| split(rest))
+    let known = entries.iter().map(|(key, _)| key.text.as_str()).chain(checks);
+    longest(known, rest).unwrap_or_else(|| if at == "checks" { split_id(rest) } else { split(rest) })
 }
 
 /// The longest of `names` that `rest` begins with as a whole step, and what follows it.
@@ -158,6 +158,14 @@ fn longest<'r, 'n>(
 
 fn split(rest: &str) -> (&str, Option<&str>) {
     rest.split_once('.').map_or((rest, None), |(first, rest)| (first, Some(rest)))
+}
+
+/// Like [`split`], after the second word: every id of a check has one dot.
+fn split_id(rest: &str) -> (&str, Option<&str>) {
+    match rest.match_indices('.').nth(1) {
+        Some((at, _)) => (&rest[..at], Some(&rest[at + 1..])),
+        None => (rest, None),
+    }
 }
 
 fn first(rest: &str) -> &str {
