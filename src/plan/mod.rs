@@ -13,6 +13,7 @@ mod model;
 mod overrides;
 mod parse;
 mod rehearsal;
+pub mod schema;
 mod source;
 mod target;
 pub mod yaml;
