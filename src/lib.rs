@@ -1,6 +1,12 @@
 #![doc = "x"]
-pub mod units; pub mod workload; pub mod provider; pub mod admission; pub mod plan; pub mod observe; pub mod measure;
+pub mod admission;
 #[cfg(feature = "live")]
 pub mod gateway;
 #[cfg(feature = "live")]
 pub mod live;
+pub mod measure;
+pub mod observe;
+pub mod plan;
+pub mod provider;
+pub mod units;
+pub mod workload;
