@@ -238,3 +238,6 @@ fn draw(caller: u64) -> f64 {
     z ^= z >> 33;
     (z >> 11) as f64 / (1u64 << 53) as f64
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ use crate::units::{Bytes, Moment, Reader, Tokens};
 pub mod bounds;
 mod config;
 mod estimate;
+#[cfg(test)]
+mod laws;
 mod ledger;
 mod machine;
 pub mod orders;

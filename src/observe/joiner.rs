@@ -1,6 +1,17 @@
-use super::{Depth, Record, Sighting};
-use crate::plan::Plan;
-use crate::units::Moment;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::outcome::{self, Ending};
+use super::{Attempt, Broken, Depth, Outcome, Record, RetryAfter, Sighting};
+use crate::plan::{Plan, Refusal};
+use crate::units::{Moment, Tokens};
+use crate::workload::{ClassId, Mix};
+
+/// How long an ended attempt is remembered, in case the provider still sees it.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// The same for one whose caller left or whose connection broke: its work may stand in a queue for long.
+const LINGER_LEFT: Duration = Duration::from_secs(120);
 
 /// What stands where, now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,23 +26,104 @@ pub struct Gauge {
     pub outstanding: u64,
 }
 
+/// A request that reached the provider after it had ended for its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ghost {
+    /// Which.
+    pub attempt: Attempt,
+    /// Its class.
+    pub class: ClassId,
+    /// When it had been due.
+    pub due: Moment,
+    /// When it reached the provider.
+    pub at: Moment,
+    /// How it had ended.
+    pub outcome: Outcome,
+    /// Tokens it cost: wasted, all of them.
+    pub charged: Tokens,
+    /// True if the provider refused it.
+    pub refused: bool,
+}
+
 /// Joins both sides of every request by its id.
 #[derive(Debug)]
 pub struct Joiner {
+    mix: Mix,
+    refusal: Refusal,
+    open: BTreeMap<Attempt, Open>,
+    gone: BTreeMap<Attempt, Gone>,
+    forget: BTreeSet<(Moment, Attempt)>,
+    /// Ends of calls at the provider; true if the caller of that call is gone.
+    calls: BTreeMap<(Moment, Attempt), bool>,
+    ghosts: Vec<Ghost>,
+    strays: u64,
     gauge: Gauge,
+}
+
+/// An attempt that has not ended for its caller.
+#[derive(Debug)]
+struct Open {
+    class: ClassId,
+    probe: bool,
+    due: Moment,
+    sent: Option<Moment>,
+    depth_met: Depth,
+    in_gateway: bool,
+    at_provider: Option<Moment>,
+    busy_until: Option<Moment>,
+    visits: u32,
+    refusals: u32,
+    charged: Tokens,
+}
+
+/// An attempt that has ended for its caller.
+#[derive(Debug)]
+struct Gone {
+    class: ClassId,
+    due: Moment,
+    outcome: Outcome,
 }
 
 impl Joiner {
     /// Nothing seen yet of a run of `plan`, whose classes and expected refusals tell what an answer means.
     pub fn new(plan: &Plan) -> Self {
-        let _ = plan;
-        Self { gauge: Gauge::default() }
+        Self {
+            mix: plan.requests.clone(),
+            refusal: plan.expect.refusal.clone(),
+            open: BTreeMap::new(),
+            gone: BTreeMap::new(),
+            forget: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            ghosts: Vec::new(),
+            strays: 0,
+            gauge: Gauge::default(),
+        }
     }
 
-    /// Takes in a sighting and appends the records of the requests that have now ended on both sides. They come in
-    /// order of time.
+    /// Takes in a sighting and appends the record of the request if it has now ended for its caller. Sightings come in
+    /// order of time. One of an attempt that is not open is ignored, except at the provider.
     pub fn see(&mut self, sighting: &Sighting, ended: &mut Vec<Record>) {
-        let _ = (sighting, ended);
+        self.advance(sighting.at());
+        let attempt = sighting.attempt();
+        match sighting {
+            Sighting::Due { at, class, probe, .. } => self.due(attempt, *at, *class, *probe),
+            Sighting::Unsent { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Unsent), ended),
+            Sighting::Sent { at, .. } => self.sent(attempt, *at),
+            Sighting::AtProvider { at, until, charged, refused, .. } => {
+                self.at_provider(attempt, *at, *until, *charged, *refused);
+            }
+            Sighting::Answered { at, answer, .. } => {
+                let Some(open) = self.open.get(&attempt) else { return };
+                let deadline = self.mix.class(open.class).deadline;
+                let ending = outcome::of(answer, &self.refusal, open.due + deadline, open.sent, *at);
+                self.end(attempt, *at, ending, ended);
+            }
+            Sighting::Left { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Abandoned), ended),
+            Sighting::Broken { at, why, .. } => {
+                let _: Broken = *why;
+                self.end(attempt, *at, Ending::bare(Outcome::Failed), ended);
+            }
+        }
     }
 
     /// What stands where after the last sighting.
@@ -39,13 +131,182 @@ impl Joiner {
         &self.gauge
     }
 
+    /// Requests that reached the provider after they had ended, since this was last asked.
+    pub fn take_ghosts(&mut self) -> Vec<Ghost> {
+        std::mem::take(&mut self.ghosts)
+    }
+
     /// Sightings at the provider of requests that were never sent, or that ended too long ago to be known.
     pub const fn strays(&self) -> u64 {
-        0
+        self.strays
+    }
+
+    /// Lets time pass up to `now`: calls at the provider end.
+    pub fn advance(&mut self, now: Moment) {
+        while let Some(((until, attempt), gone)) =
+            self.calls.first_key_value().map(|(key, gone)| (*key, *gone))
+        {
+            if until > now {
+                break;
+            }
+            self.calls.remove(&(until, attempt));
+            if gone {
+                self.gauge.ghosts -= 1;
+            } else {
+                self.gauge.at_provider -= 1;
+                if let Some(open) = self.open.get_mut(&attempt) {
+                    open.busy_until = None;
+                }
+            }
+        }
+        while let Some((at, attempt)) = self.forget.first().copied() {
+            if at > now {
+                break;
+            }
+            self.forget.remove(&(at, attempt));
+            self.gone.remove(&attempt);
+        }
     }
 
     /// Ends the run at `end`: what is open is unfinished.
-    pub fn finish(self, end: Moment, ended: &mut Vec<Record>) {
-        let _ = (end, ended);
+    pub fn finish(&mut self, end: Moment, ended: &mut Vec<Record>) {
+        self.advance(end);
+        let open: Vec<Attempt> = self.open.keys().copied().collect();
+        for attempt in open {
+            self.end(attempt, end, Ending::bare(Outcome::Unfinished), ended);
+        }
+    }
+
+    fn due(&mut self, attempt: Attempt, due: Moment, class: ClassId, probe: bool) {
+        self.open.entry(attempt).or_insert(Open {
+            class,
+            probe,
+            due,
+            sent: None,
+            depth_met: Depth::default(),
+            in_gateway: false,
+            at_provider: None,
+            busy_until: None,
+            visits: 0,
+            refusals: 0,
+            charged: Tokens::ZERO,
+        });
+    }
+
+    fn sent(&mut self, attempt: Attempt, at: Moment) {
+        let Some(open) = self.open.get_mut(&attempt).filter(|open| open.sent.is_none()) else { return };
+        open.sent = Some(at);
+        open.depth_met = self.gauge.depth;
+        open.in_gateway = true;
+        self.gauge.depth.requests += 1;
+        self.gauge.depth.tokens += self.mix.class(open.class).hold();
+        self.gauge.outstanding += 1;
+    }
+
+    fn at_provider(&mut self, attempt: Attempt, at: Moment, until: Moment, charged: Tokens, refused: bool) {
+        let Some(open) = self.open.get_mut(&attempt) else {
+            return self.late_at_provider(attempt, at, until, charged, refused);
+        };
+        open.at_provider.get_or_insert(at);
+        open.visits += 1;
+        open.charged += charged;
+        if refused {
+            open.refusals += 1;
+            return;
+        }
+        if std::mem::take(&mut open.in_gateway) {
+            self.gauge.depth = less(self.gauge.depth, self.mix.class(open.class).hold());
+        }
+        // a second call while the first still runs: the later end counts, once
+        if let Some(old) = open.busy_until.take() {
+            self.calls.remove(&(old, attempt));
+            self.gauge.at_provider -= 1;
+        }
+        if until > at {
+            open.busy_until = Some(until);
+            self.calls.insert((until, attempt), false);
+            self.gauge.at_provider += 1;
+        }
+    }
+
+    fn late_at_provider(
+        &mut self,
+        attempt: Attempt,
+        at: Moment,
+        until: Moment,
+        charged: Tokens,
+        refused: bool,
+    ) {
+        let Some(gone) = self.gone.get(&attempt) else {
+            self.strays += 1;
+            return;
+        };
+        let Gone { class, due, outcome } = *gone;
+        self.ghosts.push(Ghost { attempt, class, due, at, outcome, charged, refused });
+        if until > at && self.calls.insert((until, attempt), true).is_none() {
+            self.gauge.ghosts += 1;
+        }
+    }
+
+    fn end(&mut self, attempt: Attempt, at: Moment, ending: Ending, ended: &mut Vec<Record>) {
+        let Some(open) = self.open.remove(&attempt) else { return };
+        if open.sent.is_some() {
+            self.gauge.outstanding -= 1;
+        }
+        if open.in_gateway {
+            self.gauge.depth = less(self.gauge.depth, self.mix.class(open.class).hold());
+        }
+        let mut wasted = Tokens::ZERO;
+        if let Some(until) = open.busy_until {
+            // the provider goes on: for nobody
+            self.calls.insert((until, attempt), true);
+            self.gauge.at_provider -= 1;
+            self.gauge.ghosts += 1;
+            if ending.outcome != Outcome::Unfinished {
+                wasted = open.charged;
+            }
+        }
+        let linger = match ending.outcome {
+            Outcome::Abandoned | Outcome::Failed => LINGER_LEFT,
+            Outcome::Unsent
+            | Outcome::Shed
+            | Outcome::Throttled
+            | Outcome::Expired
+            | Outcome::Completed
+            | Outcome::Late
+            | Outcome::Unfinished => LINGER,
+        };
+        self.gone.insert(attempt, Gone { class: open.class, due: open.due, outcome: ending.outcome });
+        self.forget.insert((at + linger, attempt));
+        ended.push(record(attempt, &open, at, ending, wasted));
     }
 }
+
+fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: Tokens) -> Record {
+    let retry_after: Option<RetryAfter> = ending.retry_after;
+    Record {
+        attempt,
+        class: open.class,
+        probe: open.probe,
+        due: open.due,
+        sent: open.sent,
+        depth_met: open.depth_met,
+        at_provider: open.at_provider,
+        upstream_attempts: open.visits,
+        upstream_refusals: open.refusals,
+        ended,
+        outcome: ending.outcome,
+        status: ending.status,
+        retry_after,
+        shape: ending.shape,
+        charged: open.charged,
+        wasted,
+    }
+}
+
+fn less(depth: Depth, hold: Tokens) -> Depth {
+    Depth { requests: depth.requests - 1, tokens: depth.tokens - hold }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,10 @@
 //! stands in the first state: seen from outside, with no instrument in the gateway.
 
 mod joiner;
+mod outcome;
 mod record;
 mod sighting;
 
-pub use joiner::{Gauge, Joiner};
+pub use joiner::{Gauge, Ghost, Joiner};
 pub use record::{Depth, Outcome, Record};
 pub use sighting::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};

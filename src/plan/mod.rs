@@ -17,6 +17,8 @@ pub mod schema;
 mod source;
 mod target;
 pub mod yaml;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use checks::{CHECKS, Known};
 pub use model::{

@@ -1,0 +1,141 @@
+use super::*;
+use crate::admission::{Budgets, Estimate, bounds, orders};
+use crate::units::{Bytes, Rate, Share};
+
+/// 1,000 tokens a second with a burst of 1,000, service 1 s, margin 500 ms.
+fn machine(order: &str, recheck: bool) -> Admission {
+    let config = Config {
+        bound: bounds::standard(),
+        order: (orders::ALL.iter().find(|kind| kind.name == order).unwrap().build)(None).unwrap(),
+        recheck,
+        service: Estimate { start: Duration::from_secs(1), quantile: Share::new(0.99).unwrap() },
+        margin: Duration::from_millis(500),
+        budgets: Budgets { tokens: Rate::per_second(1_000).unwrap(), burst: Duration::from_secs(1) },
+        retry_after: (retry_after::ALL.iter().find(|kind| kind.name == "room").unwrap().build)(None).unwrap(),
+    };
+    Admission::new(&config, Moment::ZERO)
+}
+
+fn feed(machine: &mut Admission, ms: u64, event: Event) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    machine.handle(Moment::from_millis(ms), event, &mut effects);
+    effects
+}
+
+/// A request of `tokens` at `ms` whose caller waits for 10 s.
+fn arrive(machine: &mut Admission, id: u64, ms: u64, tokens: u64) -> Vec<Effect> {
+    let ask = Ask {
+        id: Id(id),
+        caller: id,
+        prompt: Tokens::new(tokens / 2),
+        max_output: Tokens::new(tokens - tokens / 2),
+        bytes: Bytes::new(100),
+        deadline: Moment::from_millis(ms + 10_000),
+    };
+    feed(machine, ms, Event::Arrive(ask))
+}
+
+fn forwarded(effects: &[Effect]) -> Vec<u64> {
+    effects
+        .iter()
+        .filter_map(|e| if let Effect::Forward { id, .. } = e { Some(id.0) } else { None })
+        .collect()
+}
+
+#[test]
+fn no_newcomer_overtakes_the_queue() {
+    let mut machine = machine("fifo", true);
+    assert_eq!(forwarded(&arrive(&mut machine, 0, 0, 900)), [0]);
+    assert!(arrive(&mut machine, 1, 1, 900).is_empty(), "waits: 101 of 900 there");
+    assert!(arrive(&mut machine, 2, 2, 50).is_empty(), "50 would fit, but somebody waits");
+    assert_eq!(machine.next_wake(), Some(Moment::from_millis(800)));
+    assert_eq!(forwarded(&feed(&mut machine, 800, Event::Wake)), [1]);
+    assert_eq!(forwarded(&feed(&mut machine, 850, Event::Wake)), [2]);
+}
+
+#[test]
+fn the_bound_counts_the_tokens_ahead_less_the_level() {
+    let mut machine = machine("fifo", true);
+    arrive(&mut machine, 0, 0, 1_000);
+    // 10 s less 1 s of service less 0.5 s of margin at 1,000 a second: 8,500 may wait
+    for id in 1..=8 {
+        assert!(arrive(&mut machine, id, 0, 1_000).is_empty(), "{id}");
+    }
+    let shed = arrive(&mut machine, 9, 0, 1_000);
+    assert_eq!(shed, [Effect::Shed { id: Id(9), retry_after: Some(Duration::from_secs(1)) }]);
+    assert!(arrive(&mut machine, 10, 0, 500).is_empty(), "a smaller one still fits");
+    assert!(matches!(arrive(&mut machine, 11, 499, 500)[..], [Effect::Shed { .. }]));
+    assert!(arrive(&mut machine, 12, 500, 500).is_empty(), "half a second later the level is 500 higher");
+}
+
+#[test]
+fn a_request_that_can_never_be_granted_is_refused_for_good() {
+    let mut machine = machine("fifo", true);
+    let effects = arrive(&mut machine, 0, 0, 1_001);
+    assert_eq!(effects, [Effect::Reject { id: Id(0), hold: Tokens::new(1_001), most: Tokens::new(1_000) }]);
+    assert_eq!(machine.gauge().level, Tokens::new(1_000));
+}
+
+#[test]
+fn the_buried_of_a_stack_expire_by_timer_before_they_come_up() {
+    let mut machine = machine("lifo", true);
+    arrive(&mut machine, 0, 0, 1_000);
+    arrive(&mut machine, 1, 0, 1_000);
+    let mut served = Vec::new();
+    let mut expired = None;
+    for id in 2..40 {
+        // somebody newer is always there when the budget is
+        let ms = (id - 1) * 999;
+        let effects = arrive(&mut machine, id, ms, 990);
+        served.extend(forwarded(&effects));
+        expired = expired.or_else(|| {
+            let at =
+                effects.iter().any(|e| matches!(e, Effect::Expire { id: Id(1), why: Expiry::Deadline, .. }));
+            at.then_some(ms)
+        });
+    }
+    assert!(!served.contains(&1));
+    // its deadline less the service time is 9 s; the first event after that comes at 9.99 s
+    assert_eq!(expired, Some(9_990), "{served:?}");
+}
+
+#[test]
+fn without_recheck_the_hopeless_are_forwarded_all_the_same() {
+    let mut machine = machine("fifo", false);
+    arrive(&mut machine, 0, 0, 1_000);
+    arrive(&mut machine, 1, 0, 1_000);
+    feed(&mut machine, 1, Event::Refused { id: Id(0), retry_after: Some(Duration::from_secs(60)) });
+    assert_eq!(forwarded(&feed(&mut machine, 60_001, Event::Wake)), [0]);
+}
+
+#[test]
+fn a_refusal_by_the_provider_rests_the_queue_and_keeps_the_place() {
+    let mut machine = machine("fifo", true);
+    arrive(&mut machine, 0, 0, 600);
+    arrive(&mut machine, 1, 0, 600);
+    assert!(
+        feed(&mut machine, 100, Event::Refused { id: Id(0), retry_after: Some(Duration::from_secs(2)) })
+            .is_empty()
+    );
+    assert_eq!(machine.gauge().waiting, 2);
+    assert_eq!(machine.next_wake(), Some(Moment::from_millis(2_100)), "not before the provider said");
+    let effects = feed(&mut machine, 2_100, Event::Wake);
+    assert_eq!(forwarded(&effects), [0], "the old place; 1,000 tokens are there for one of them");
+    let late = feed(&mut machine, 9_500, Event::Refused { id: Id(0), retry_after: None });
+    assert!(matches!(late[..], [Effect::Expire { id: Id(0), why: Expiry::Upstream, .. }, ..]), "{late:?}");
+}
+
+#[test]
+fn what_was_not_used_is_given_back_and_what_was_is_charged() {
+    let mut machine = machine("fifo", true);
+    arrive(&mut machine, 0, 0, 1_000);
+    feed(&mut machine, 0, Event::Settled { id: Id(0), used: Some(Tokens::new(300)) });
+    assert_eq!(machine.gauge().level, Tokens::new(700));
+    arrive(&mut machine, 1, 0, 700);
+    feed(&mut machine, 0, Event::Failed { id: Id(1), known: true });
+    assert_eq!(machine.gauge().level, Tokens::new(700), "a failure that cost nothing");
+    arrive(&mut machine, 2, 0, 700);
+    feed(&mut machine, 0, Event::Left { id: Id(2) });
+    assert_eq!(machine.gauge().level, Tokens::ZERO, "the provider may go on: its tokens stay spent");
+    assert_eq!(machine.gauge().held, Tokens::ZERO);
+}

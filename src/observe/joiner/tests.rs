@@ -1,0 +1,152 @@
+use super::*;
+use crate::observe::{Answer, Reason};
+use crate::plan::testing;
+
+const HOLD: u64 = 1_200;
+
+fn attempt(seq: u64) -> Attempt {
+    Attempt { seq, nth: 0 }
+}
+
+/// A joiner over a class with hold 1,200, a deadline and a patience of 4.5 s, and what it has said so far.
+struct Bench {
+    joiner: Joiner,
+    ended: Vec<Record>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        Self { joiner: Joiner::new(&testing::plan()), ended: Vec::new() }
+    }
+
+    fn see(&mut self, sighting: &Sighting) {
+        self.joiner.see(sighting, &mut self.ended);
+    }
+
+    fn send(&mut self, seq: u64, ms: u64) {
+        let (attempt, at) = (attempt(seq), Moment::from_millis(ms));
+        self.see(&Sighting::Due { attempt, at, class: ClassId(0), probe: false });
+        self.see(&Sighting::Sent { attempt, at });
+    }
+
+    fn provider(&mut self, seq: u64, ms: u64, until: u64) {
+        let refused = until == ms;
+        let charged = Tokens::new(if refused { 0 } else { HOLD });
+        self.see(&Sighting::AtProvider {
+            attempt: attempt(seq),
+            at: Moment::from_millis(ms),
+            until: Moment::from_millis(until),
+            charged,
+            refused,
+            budget: None,
+        });
+    }
+
+    fn answer(&mut self, seq: u64, ms: u64, status: u16, reason: Option<Reason>) -> &Record {
+        let answer = Answer { status, retry_after: None, reason, usable: status == 200, shape: Ok(()) };
+        self.see(&Sighting::Answered { attempt: attempt(seq), at: Moment::from_millis(ms), answer });
+        self.ended.last().unwrap()
+    }
+
+    fn leave(&mut self, seq: u64, ms: u64) -> &Record {
+        self.see(&Sighting::Left { attempt: attempt(seq), at: Moment::from_millis(ms) });
+        self.ended.last().unwrap()
+    }
+}
+
+#[test]
+fn an_id_is_in_one_state_at_a_time() {
+    let mut bench = Bench::new();
+    bench.send(0, 0);
+    bench.send(1, 10);
+    assert_eq!(bench.joiner.gauge().depth, Depth { requests: 2, tokens: Tokens::new(2 * HOLD) });
+    bench.provider(0, 20, 1_020);
+    assert_eq!(bench.joiner.gauge().depth.requests, 1);
+    assert_eq!((bench.joiner.gauge().at_provider, bench.joiner.gauge().outstanding), (1, 2));
+    let record = bench.answer(0, 1_021, 200, None);
+    assert_eq!(record.outcome, Outcome::Completed);
+    assert_eq!((record.charged, record.wasted), (Tokens::new(HOLD), Tokens::ZERO));
+    assert_eq!((bench.joiner.gauge().at_provider, bench.joiner.gauge().outstanding), (0, 1));
+    bench.send(2, 1_030);
+    let record = bench.answer(2, 1_031, 503, None);
+    assert_eq!((record.outcome, record.depth_met.requests), (Outcome::Shed, 1), "itself not counted");
+}
+
+#[test]
+fn refusals_are_told_apart_by_status_time_and_reason() {
+    let mut bench = Bench::new();
+    let cases = [
+        (50, 503, None, Outcome::Shed),
+        (150, 503, None, Outcome::Expired),
+        (150, 503, Some(Reason::Shed), Outcome::Shed),
+        (50, 503, Some(Reason::Expired), Outcome::Expired),
+        (50, 429, None, Outcome::Throttled),
+        (50, 413, Some(Reason::NeverFits), Outcome::Failed),
+        (50, 500, None, Outcome::Failed),
+        (50, 302, None, Outcome::Failed),
+        (4_500, 200, None, Outcome::Completed),
+        (4_501, 200, None, Outcome::Late),
+    ];
+    for (i, (after, status, reason, expected)) in cases.into_iter().enumerate() {
+        let (seq, start) = (i as u64, i as u64 * 10_000);
+        bench.send(seq, start);
+        assert_eq!(bench.answer(seq, start + after, status, reason).outcome, expected, "case {i}");
+    }
+}
+
+#[test]
+fn a_caller_who_leaves_while_the_provider_works_leaves_a_ghost_and_waste() {
+    let mut bench = Bench::new();
+    bench.send(0, 0);
+    bench.provider(0, 4_000, 5_000);
+    let record = bench.leave(0, 4_500);
+    assert_eq!((record.outcome, record.wasted), (Outcome::Abandoned, Tokens::new(HOLD)));
+    assert_eq!((bench.joiner.gauge().at_provider, bench.joiner.gauge().ghosts), (0, 1));
+    bench.joiner.advance(Moment::from_millis(5_000));
+    assert_eq!(bench.joiner.gauge().ghosts, 0);
+}
+
+#[test]
+fn a_call_after_the_caller_left_is_a_ghost_of_its_own() {
+    let mut bench = Bench::new();
+    bench.send(0, 0);
+    assert_eq!(bench.leave(0, 4_500).wasted, Tokens::ZERO);
+    assert_eq!(bench.joiner.gauge().depth, Depth::default());
+    bench.provider(0, 6_000, 7_000);
+    let ghosts = bench.joiner.take_ghosts();
+    assert_eq!(
+        (ghosts.len(), ghosts[0].charged, ghosts[0].outcome),
+        (1, Tokens::new(HOLD), Outcome::Abandoned)
+    );
+    assert_eq!(bench.joiner.gauge().ghosts, 1);
+    bench.provider(9, 6_500, 7_000);
+    assert_eq!(bench.joiner.strays(), 1, "never sent");
+}
+
+#[test]
+fn a_refusal_by_the_provider_leaves_the_request_in_the_gateway() {
+    let mut bench = Bench::new();
+    bench.send(0, 0);
+    bench.provider(0, 5, 5);
+    assert_eq!(bench.joiner.gauge().depth.requests, 1);
+    bench.provider(0, 1_000, 2_000);
+    let record = bench.answer(0, 2_001, 200, None);
+    assert_eq!((record.upstream_attempts, record.upstream_refusals), (2, 1));
+}
+
+#[test]
+fn what_is_open_at_the_end_is_unfinished_and_the_sum_is_exact() {
+    let mut bench = Bench::new();
+    bench.send(0, 0);
+    bench.send(1, 1);
+    bench.provider(1, 2, 5_000);
+    let (attempt, at) = (attempt(2), Moment::from_millis(3));
+    bench.see(&Sighting::Due { attempt, at, class: ClassId(0), probe: false });
+    bench.joiner.finish(Moment::from_millis(10), &mut bench.ended);
+    let outcomes: Vec<_> = bench.ended.iter().map(|r| (r.outcome, r.sent.is_some())).collect();
+    assert_eq!(
+        outcomes,
+        [(Outcome::Unfinished, true), (Outcome::Unfinished, true), (Outcome::Unfinished, false)]
+    );
+    assert_eq!(bench.joiner.gauge().outstanding, 0);
+}

@@ -1,0 +1,54 @@
+use super::{Answer, Outcome, Reason, RetryAfter};
+use crate::plan::Refusal;
+use crate::units::Moment;
+
+/// How a request ended for its caller.
+#[derive(Debug)]
+pub(super) struct Ending {
+    pub(super) outcome: Outcome,
+    pub(super) status: Option<u16>,
+    pub(super) retry_after: Option<RetryAfter>,
+    pub(super) shape: Result<(), String>,
+}
+
+impl Ending {
+    /// An end without an answer.
+    pub(super) const fn bare(outcome: Outcome) -> Self {
+        Self { outcome, status: None, retry_after: None, shape: Ok(()) }
+    }
+}
+
+/// What an answer read at `at` comes to, for a request whose answer is of use until `deadline`.
+///
+/// A refusal is told by its status. One that came later than `fast_within` was admitted first, so it is expired,
+/// unless it names another reason for itself.
+pub(super) fn of(
+    answer: &Answer,
+    refusal: &Refusal,
+    deadline: Moment,
+    sent: Option<Moment>,
+    at: Moment,
+) -> Ending {
+    let slow = sent.is_some_and(|sent| at.since(sent) > refusal.fast_within);
+    let refused = |fast: Outcome| match answer.reason {
+        Some(Reason::Expired) => Outcome::Expired,
+        Some(Reason::NeverFits) => Outcome::Failed,
+        Some(Reason::Shed | Reason::Throttled) => fast,
+        None if slow => Outcome::Expired,
+        None => fast,
+    };
+    let outcome = match answer.status {
+        200..=299 if !answer.usable => Outcome::Failed,
+        200..=299 if at <= deadline => Outcome::Completed,
+        200..=299 => Outcome::Late,
+        status if refusal.shed.contains(&status) => refused(Outcome::Shed),
+        status if refusal.throttled.contains(&status) => refused(Outcome::Throttled),
+        _ => Outcome::Failed,
+    };
+    Ending {
+        outcome,
+        status: Some(answer.status),
+        retry_after: answer.retry_after.clone(),
+        shape: answer.shape.clone(),
+    }
+}

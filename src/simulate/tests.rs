@@ -1,0 +1,158 @@
+use super::*;
+use crate::observe::{Joiner, Outcome, Record};
+use crate::plan::{TargetKind, testing};
+use crate::units::{Node, Rate};
+use crate::workload::Phase;
+
+fn records(plan: &Plan, policy: &admission::Config) -> (Vec<Record>, Ended) {
+    let (mut joiner, mut all) = (Joiner::new(plan), Vec::new());
+    let ended = run(plan, policy, &mut |sighting| joiner.see(&sighting, &mut all));
+    joiner.finish(ended.at, &mut all);
+    (all, ended)
+}
+
+fn smoke(changes: &[(&str, Node)]) -> (Vec<Record>, Ended) {
+    let plan = testing::plan();
+    records(&plan, &testing::policy(changes, &plan.provider.quota))
+}
+
+fn count(records: &[Record], which: impl Fn(&Record) -> bool) -> usize {
+    records.iter().filter(|r| which(r)).count()
+}
+
+#[test]
+fn the_smoke_plan_sheds_at_its_bound_and_keeps_its_promises() {
+    let plan = testing::plan();
+    let event = plan.load.event().unwrap();
+    let (records, ended) = smoke(&[]);
+    let first = records.iter().filter(|r| r.outcome == Outcome::Shed).min_by_key(|r| r.sent).unwrap();
+    let after = first.due.since(event.start).as_secs_f64();
+    assert!((0.80..0.90).contains(&after), "first shed {after} s into the event");
+    assert!((37..=39).contains(&first.depth_met.requests), "at depth {}", first.depth_met.requests);
+    let probes = count(&records, |r| r.probe);
+    let kept = count(&records, |r| r.probe && r.outcome == Outcome::Completed);
+    let inside = count(&records, |r| r.probe && event.contains(r.due));
+    assert!(probes >= 50 && kept == probes, "{kept} of {probes} probes kept");
+    assert!(inside >= 20, "{inside} inside the overload");
+    assert_eq!(
+        count(&records, |r| matches!(r.outcome, Outcome::Unfinished | Outcome::Late | Outcome::Abandoned)),
+        0
+    );
+    assert!(ended.at >= plan.load.end());
+}
+
+#[test]
+fn the_same_plan_gives_the_same_run() {
+    let (a, b) = (smoke(&[]), smoke(&[]));
+    assert_eq!(a.0, b.0);
+    assert_eq!(a.1, b.1);
+}
+
+#[test]
+fn without_bound_and_recheck_nothing_is_in_time() {
+    let plan = testing::plan();
+    let event = plan.load.event().unwrap();
+    let late = |r: &Record| r.due > event.start + Duration::from_secs(6) && r.due < event.end;
+    let (records, _) = smoke(&[("bound", testing::text("none")), ("recheck", testing::text("false"))]);
+    assert_eq!(count(&records, |r| late(r) && r.outcome == Outcome::Completed), 0);
+    assert!(records.iter().map(|r| r.wasted).sum::<Tokens>() > Tokens::new(100_000));
+    let (records, _) = smoke(&[("bound", testing::text("none"))]);
+    let good = count(&records, |r| late(r) && r.outcome == Outcome::Completed);
+    assert!(good >= 90, "the recheck alone keeps goodput at capacity: {good} of 100");
+}
+
+#[test]
+fn a_constant_or_memoryless_answer_is_not_kept() {
+    for told in
+        [testing::map(&[("constant", testing::text("1s"))]), testing::text("room"), testing::text("drain")]
+    {
+        let plan = testing::plan();
+        let event = plan.load.event().unwrap();
+        let (records, _) = smoke(&[("retry_after", told.clone())]);
+        let inside = |r: &Record| r.probe && event.contains(r.due);
+        let (kept, all) =
+            (count(&records, |r| inside(r) && r.outcome == Outcome::Completed), count(&records, inside));
+        assert!(all >= 20 && kept * 2 < all, "{told:?}: {kept} of {all}");
+    }
+}
+
+#[test]
+fn a_gateway_that_believes_in_twice_the_quota_is_refused_by_the_provider_and_loses_nothing() {
+    let plan = testing::plan();
+    let budgets = testing::map(&[("tokens_per_minute", testing::text("2400k"))]);
+    let (records, _) = smoke(&[("budgets", budgets)]);
+    let refusals: u32 = records.iter().map(|r| r.upstream_refusals).sum();
+    assert!(refusals > 20, "{refusals}");
+    let arrivals = Schedule::new(&plan.load, &plan.requests).count();
+    assert_eq!(count(&records, |r| r.attempt.nth == 0), arrivals);
+}
+
+#[test]
+fn lifo_serves_the_same_share_and_answers_at_once() {
+    let plan = testing::plan();
+    let event = plan.load.event().unwrap();
+    let (records, _) = smoke(&[("order", testing::text("lifo"))]);
+    let steady: Vec<_> = records
+        .iter()
+        .filter(|r| event.contains(r.due) && r.due > event.start + Duration::from_secs(2))
+        .filter(|r| r.outcome == Outcome::Completed && !r.probe)
+        .collect();
+    let mut waits: Vec<_> = steady.iter().map(|r| r.at_provider.unwrap().since(r.due)).collect();
+    waits.sort_unstable();
+    assert!(steady.len() >= 150, "{}", steady.len());
+    assert!(waits[waits.len() / 2] < Duration::from_millis(200), "median wait {:?}", waits[waits.len() / 2]);
+}
+
+#[test]
+fn the_budget_told_to_the_provider_is_what_remains() {
+    let plan = testing::plan();
+    let TargetKind::Embedded(embedded) = &plan.target.kind else { panic!("embedded") };
+    let mut due = BTreeMap::new();
+    run(&plan, &embedded.admission, &mut |sighting| match sighting {
+        Sighting::Due { attempt, at, .. } => {
+            due.insert(attempt, at);
+        }
+        Sighting::AtProvider { attempt, at, budget, .. } => {
+            let left = Duration::from_millis(4_500) - at.since(due[&attempt]);
+            assert_eq!(budget, Some(left));
+        }
+        _ => {}
+    });
+}
+
+/// The flash promotion at half scale: 1,000/min offered for 60 s against 250,000 tokens a minute, deadline `deadline`.
+fn flash(deadline: &str, every: u32) -> Plan {
+    let mut plan = testing::plan();
+    let phase = |name: &str, rate: &str, secs, event| Phase {
+        name: name.into(),
+        rate: Rate::parse(rate).unwrap(),
+        lasts: Duration::from_secs(secs),
+        event,
+    };
+    plan.load.phases = vec![
+        phase("before", "100/min", 20, false),
+        phase("event", "1000/min", 60, true),
+        phase("after", "100/min", 50, false),
+    ];
+    plan.requests = testing::mix(&[("deadline", deadline)]);
+    plan.provider.quota.tokens = Rate::per_minute(250_000).unwrap();
+    plan.provider.service =
+        provider::Service { first_token: Duration::from_millis(600), per_token: Duration::from_millis(6) };
+    plan.probes.every = every;
+    plan
+}
+
+#[test]
+fn promises_are_kept_whatever_the_share_of_callers_that_return() {
+    for (deadline, every) in [("25s", 12), ("20s", 12), ("25s", 5), ("25s", 3), ("25s", 30)] {
+        let plan = flash(deadline, every);
+        let event = plan.load.event().unwrap();
+        let service = testing::map(&[("start", testing::text("3s"))]);
+        let (records, _) = records(&plan, &testing::policy(&[("service", service)], &plan.provider.quota));
+        let kept = count(&records, |r| r.probe && r.outcome == Outcome::Completed);
+        let probes = count(&records, |r| r.probe);
+        let inside = count(&records, |r| r.probe && event.contains(r.due));
+        assert!(probes >= 20 && kept == probes, "{deadline}, one in {every}: {kept} of {probes} kept");
+        assert!(inside >= 20, "{deadline}, one in {every}: {inside} inside the overload");
+    }
+}
