@@ -40,7 +40,11 @@ pub(super) struct Chain<'a> {
 
 /// Sends canaries until one comes through, for at most `wait_ready`; without it there is one. Gives the carriers of
 /// the id that survived.
-pub(super) fn fly(chain: Chain<'_>, wait_ready: Option<Duration>, stop: &Stop) -> Result<Carriers, LiveError> {
+pub(super) fn fly(
+    chain: Chain<'_>,
+    wait_ready: Option<Duration>,
+    stop: &Stop,
+) -> Result<Carriers, LiveError> {
     let give_up = wait_ready.map(|wait| chain.clock.now() + wait);
     for nth in 0..=u16::MAX {
         match once(chain, nth % 256) {
@@ -70,7 +74,9 @@ fn once(chain: Chain<'_>, nth: u16) -> Result<Carriers, String> {
                 "{base} answered, and called the provider without its id: let the gateway pass on x-request-id, \
                  traceparent or the body's `user`"
             )),
-            _ => Err(format!("{base} answered 200, but not from our provider: set its upstream to {provider}")),
+            _ => {
+                Err(format!("{base} answered 200, but not from our provider: set its upstream to {provider}"))
+            }
         },
         Ok((status, _, body)) => Err(format!(
             "{base} answered {status} where a completion was due, and {seen}: check target.request (path, model, \
@@ -114,7 +120,8 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     let text = id.to_string();
     // nobody joins a canary: what its body says of being written is not listened to
     let written = Written::new(Attempt { seq: SEQ, nth }, chain.clock, mpsc::channel().0);
-    let body = Template::new(&chain.plan.target.request.model, class).body(text.clone(), Arc::clone(&written));
+    let body =
+        Template::new(&chain.plan.target.request.model, class).body(text.clone(), Arc::clone(&written));
     let request = chain.wire.request(&id, &text, patience, reqwest::Body::wrap(body));
     let talk = async {
         let mut response = chain.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;

@@ -135,7 +135,8 @@ fn lines_of(stdout: impl Read) -> impl Iterator<Item = String> {
 /// For a process that a run has started: from now on it ends when the run's process does, however that ended.
 /// Does nothing in a process that no run has started.
 pub fn follow_parent() {
-    let Some(parent) = std::env::var(PARENT).ok().and_then(|id| id.parse().ok()).and_then(Pid::from_raw) else {
+    let Some(parent) = std::env::var(PARENT).ok().and_then(|id| id.parse().ok()).and_then(Pid::from_raw)
+    else {
         return;
     };
     // where the kernel has no such signal, the run's own orderly end has to do

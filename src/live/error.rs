@@ -14,6 +14,9 @@ pub enum LiveError {
         "the HTTP client could not be set up: check target.request.ca_file and the system's certificates"
     )]
     Client(#[source] reqwest::Error),
+    /// Someone asked to end before the load had begun.
+    #[error("interrupted before the load began")]
+    Interrupted,
     /// The plan needs more than this machine has.
     #[error("this machine cannot carry the plan: {0}")]
     Preflight(String),

@@ -5,18 +5,23 @@
 
 mod abort;
 mod body;
+mod canary;
 mod child;
 mod client;
 mod clock;
+mod crew;
+mod desk;
 mod error;
 mod evidence;
 mod memory;
 mod pacer;
 mod pacing;
 mod ping;
+mod preflight;
 pub mod provider;
 mod reading;
 mod request;
+mod run;
 mod seen;
 mod target;
 #[cfg(test)]
@@ -29,5 +34,7 @@ pub use clock::Clock;
 pub use error::LiveError;
 pub use evidence::Evidence;
 pub use pacer::{Departure, Fate, Pacer};
+pub use preflight::Needs;
 pub use provider::{Arrived, Carriers, ProviderError, ProviderShell};
+pub use run::{Ended, Options, Run, Stop, run};
 pub use seen::Seen;

@@ -47,7 +47,14 @@ impl Needs {
         let each = Bytes::new(plan.requests.mean(|class| class.bytes.get() as f64).ceil() as u64) + AROUND;
         // the embedded gateway is a process of its own, with descriptors of its own
         let descriptors = open * 2 + BESIDES;
-        Self { requests, open, peak_per_s, descriptors, provider_keeps: ProviderShell::keeps(requests, each), each }
+        Self {
+            requests,
+            open,
+            peak_per_s,
+            descriptors,
+            provider_keeps: ProviderShell::keeps(requests, each),
+            each,
+        }
     }
 
     /// Raises the limit of descriptors as far as is needed and allowed, and refuses what cannot fit.
@@ -150,7 +157,10 @@ mod tests {
         plan.load = testing::load("2000/s", Duration::from_secs(3_600));
         let needs = Needs::of(&plan);
         let why = needs.fits(1_000_000, 28_232).unwrap_err().to_string();
-        assert!(why.contains("wiremock keeps every request") && why.contains("GB, more than 2.15 GB"), "{why}");
+        assert!(
+            why.contains("wiremock keeps every request") && why.contains("GB, more than 2.15 GB"),
+            "{why}"
+        );
         plan.load = testing::load("2000/s", Duration::from_secs(20));
         plan.requests = testing::mix("20s");
         plan.max_outstanding = 40_000;

@@ -1,6 +1,6 @@
 //! What is tried: the reference gateway as a child, a command, or something already running.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -9,6 +9,7 @@ use reqwest::{Client, Url};
 use tokio::runtime::Runtime;
 
 use super::child::Child;
+use super::run::Stop;
 use super::{Clock, LiveError, request};
 use crate::gateway;
 use crate::plan::{DeadlineForm, Embedded, Plan, Spawn, TargetKind};
@@ -42,9 +43,10 @@ pub(super) struct Start<'a> {
     /// What it shall call.
     pub(super) provider_url: &'a str,
     /// This program, for the reference gateway.
-    pub(super) program: Option<&'a PathBuf>,
+    pub(super) program: Option<&'a Path>,
     pub(super) clock: Clock,
     pub(super) runtime: &'a Runtime,
+    pub(super) stop: &'a Stop,
 }
 
 impl Target {
@@ -105,24 +107,28 @@ fn configuration(embedded: &Embedded, plan: &Plan, provider_url: &str) -> Result
 fn embedded_gateway(embedded: &Embedded, with: Start<'_>) -> Result<Target, LiveError> {
     let config = configuration(embedded, with.plan, with.provider_url)?.to_json().to_string();
     let program = match with.program {
-        Some(program) => program.clone(),
-        None => std::env::current_exe()
-            .map_err(|e| LiveError::Target(format!("this program cannot find itself to start the gateway: {e}")))?,
+        Some(program) => program.to_owned(),
+        None => std::env::current_exe().map_err(|e| {
+            LiveError::Target(format!("this program cannot find itself to start the gateway: {e}"))
+        })?,
     };
     let mut command = Command::new(program);
     command.args(["serve", "gateway", "--config", "-"]);
     let started = Child::start(command, Some(&config), with.clock);
-    let (mut child, lines) = started
-        .map_err(|e| LiveError::Target(format!("the embedded gateway could not be started: {e}")))?;
-    let base = listening(&lines, &mut child, with.clock)?;
+    let (mut child, lines) =
+        started.map_err(|e| LiveError::Target(format!("the embedded gateway could not be started: {e}")))?;
+    let base = listening(&lines, &mut child, with)?;
     let about = "the embedded gateway".to_owned();
     Ok(Target { base, about, child: Some(child), pid: None })
 }
 
 /// Waits for the line that says where the gateway listens.
-fn listening(lines: &Receiver<String>, child: &mut Child, clock: Clock) -> Result<String, LiveError> {
-    let until = clock.now() + READY_WITHIN;
-    while clock.now() < until {
+fn listening(lines: &Receiver<String>, child: &mut Child, with: Start<'_>) -> Result<String, LiveError> {
+    let until = with.clock.now() + READY_WITHIN;
+    while with.clock.now() < until {
+        if with.stop.asked() {
+            return Err(LiveError::Interrupted);
+        }
         match lines.recv_timeout(LOOK) {
             Ok(line) => {
                 if let Some(url) = line.strip_prefix(LISTENING) {
@@ -151,12 +157,17 @@ fn spawned(spawn: &Spawn, with: Start<'_>) -> Result<Target, LiveError> {
     let mut command = Command::new(program);
     command.args(arguments).envs(&spawn.env).env("TENFOLD_PROVIDER_URL", with.provider_url);
     let (mut child, _) = Child::start(command, None, with.clock).map_err(|e| {
-        LiveError::Target(format!("target.spawn.command: `{program}` could not be started: {e} (is it installed?)"))
+        LiveError::Target(format!(
+            "target.spawn.command: `{program}` could not be started: {e} (is it installed?)"
+        ))
     })?;
     let ready = request::join(&spawn.ready, "")?;
     let client = request::client(&with.plan.target.request)?.build().map_err(LiveError::Client)?;
     let until = with.clock.now() + READY_WITHIN;
     while !is_ready(with.runtime, &client, &ready) {
+        if with.stop.asked() {
+            return Err(LiveError::Interrupted);
+        }
         if let Some(how) = child.ended() {
             return Err(gone(&format!("`{program}`"), &how, &child));
         }
@@ -194,5 +205,9 @@ fn gone(what: &str, how: &str, child: &Child) -> LiveError {
 
 fn said(child: &Child) -> String {
     let words = child.last_words();
-    if words.is_empty() { "; it said nothing on stderr".into() } else { format!("; it said last:\n  {words}") }
+    if words.is_empty() {
+        "; it said nothing on stderr".into()
+    } else {
+        format!("; it said last:\n  {words}")
+    }
 }
