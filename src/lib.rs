@@ -4,3 +4,5 @@ pub mod units; pub mod workload; pub mod provider; pub mod admission; pub mod pl
 pub mod gateway;
 #[cfg(feature = "live")]
 pub mod live;
+#[cfg(feature = "cli")]
+pub mod cli;
