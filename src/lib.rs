@@ -74,3 +74,5 @@ pub mod gateway;
 #[cfg(feature = "live")]
 pub mod live;
 
+#[cfg(feature = "cli")]
+pub mod cli;

@@ -56,15 +56,14 @@ impl Responder {
         }
         let asked = match body {
             Ok(body) => check(&body),
-            Err(error) => {
-                Err(invalid(None, &format!("We could not parse the JSON body of your request: {error}")))
-            }
+            Err(error) => Err((None, format!("We could not parse the JSON body of your request: {error}"))),
         };
         let asked = match asked {
             Ok(asked) => asked,
-            Err(answer) => {
+            Err((param, message)) => {
                 self.tell_refused(known, request);
-                return answer;
+                let body = openai::error_body("invalid_request_error", None, param, &message);
+                return ResponseTemplate::new(400).set_body_raw(body, JSON);
             }
         };
         let output = known.map_or(asked.max_output, |(id, _)| id.output);
@@ -191,27 +190,24 @@ impl Respond for Responder {
     }
 }
 
-/// What a request asks for, or the answer to one that makes no sense.
-fn check(body: &openai::Request) -> Result<Asked, ResponseTemplate> {
+/// What a request asks for; or the parameter at fault, if it is one, and what is wrong.
+fn check(body: &openai::Request) -> Result<Asked, (Option<&'static str>, String)> {
+    let bad = |param, message: &str| Err((Some(param), message.to_owned()));
     let Some(model) = body.model.as_deref().filter(|model| !model.is_empty()) else {
-        return Err(invalid(Some("model"), "you must provide a model parameter"));
+        return bad("model", "you must provide a model parameter");
     };
     if body.messages.as_ref().is_none_or(Vec::is_empty) {
-        return Err(invalid(Some("messages"), "Missing required parameter: 'messages'."));
+        return bad("messages", "Missing required parameter: 'messages'.");
     }
     if body.stream == Some(true) {
-        return Err(invalid(Some("stream"), "this provider gives whole answers only: leave out 'stream'"));
+        return bad("stream", "this provider gives whole answers only: leave out 'stream'");
     }
-    let max_output = body.max_output().unwrap_or(Tokens::ZERO);
-    if max_output == Tokens::ZERO {
-        let message = "Invalid 'max_completion_tokens': this provider needs a value of at least 1.";
-        return Err(invalid(Some("max_completion_tokens"), message));
-    }
+    let Some(max_output) = body.max_output().filter(|most| *most > Tokens::ZERO) else {
+        return bad(
+            "max_completion_tokens",
+            "Invalid 'max_completion_tokens': this provider needs a value of at least 1.",
+        );
+    };
     let model = model.chars().take(100).collect();
     Ok(Asked { model, prompt: body.prompt_words(), max_output })
-}
-
-fn invalid(param: Option<&str>, message: &str) -> ResponseTemplate {
-    let body = openai::error_body("invalid_request_error", None, param, message);
-    ResponseTemplate::new(400).set_body_raw(body, JSON)
 }
