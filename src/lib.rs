@@ -1,5 +1,7 @@
 #![doc = "x"]
 pub mod admission;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod measure;
 pub mod observe;
 pub mod plan;
