@@ -4,6 +4,9 @@ use crate::provider;
 use crate::units::{Fault, Faults, MapReader, Ratio, Read, Reader};
 use crate::workload::{Load, Mix, Probes};
 
+/// The largest `max_outstanding`: more connections than any machine has ports for.
+const MOST_OUTSTANDING: u32 = 1_000_000;
+
 /// A plan that was read, and what is to be said about it.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -50,9 +53,10 @@ fn merged(unset: Faults, others: Faults) -> Vec<Fault> {
     all.into_sorted()
 }
 
+/// The plan, or as much of one as the checks across its parts need; whether it is one, the list of faults tells.
 fn read(reader: &Reader<'_>) -> Option<Plan> {
     let mut map = reader.map()?;
-    let format = read_format(&mut map);
+    read_format(&mut map);
     let name = read_name(&mut map);
     let about = map.or("about", String::new());
     let load: Option<Load> = map.need("load");
@@ -77,11 +81,11 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         Some(reader) => checks::read(&reader),
         None => Some(Default::default()),
     };
-    format?;
-    let (rehearsal, probes) = rehearsal?;
+    // what is small and wrong is reported by now; the rest is still checked against itself, so that all faults show
+    let (rehearsal, probes) = rehearsal.unwrap_or_default();
     Some(Plan {
-        name: name?,
-        about: about?,
+        name: name.unwrap_or_default(),
+        about: about.unwrap_or_default(),
         load: load?,
         requests: requests?,
         provider: provider?,
@@ -89,25 +93,24 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         rehearsal,
         scale: Ratio::ONE,
         probes,
-        expect: expect?,
-        validity: validity?,
-        abort_when: abort_when?,
-        max_outstanding: max_outstanding?,
-        checks: checks?,
+        expect: expect.unwrap_or_default(),
+        validity: validity.unwrap_or_default(),
+        abort_when: abort_when.unwrap_or_default(),
+        max_outstanding: max_outstanding.unwrap_or(MOST_OUTSTANDING),
+        checks: checks.unwrap_or_default(),
     })
 }
 
 /// The version of the plan format; only 1 so far.
-fn read_format(map: &mut MapReader<'_>) -> Option<()> {
+fn read_format(map: &mut MapReader<'_>) {
     match map.reader("tenfold") {
-        None => {
-            map.here().fault("`tenfold: 1`, the version of the plan format, is missing");
-            None
+        None => map.here().fault("`tenfold: 1`, the version of the plan format, is missing"),
+        Some(format) => {
+            format.parse("the version of the plan format", |text| match text {
+                "1" => Ok(()),
+                other => Err(format!("this tenfold reads plan format 1, not `{other}`")),
+            });
         }
-        Some(format) => format.parse("the version of the plan format", |text| match text {
-            "1" => Ok(()),
-            other => Err(format!("this tenfold reads plan format 1, not `{other}`")),
-        }),
     }
 }
 
@@ -129,11 +132,10 @@ fn read_name(map: &mut MapReader<'_>) -> Option<String> {
 
 /// The most requests open at once.
 fn read_outstanding(map: &mut MapReader<'_>) -> Option<u32> {
-    const MOST: u32 = 1_000_000;
     let Some(reader) = map.reader("max_outstanding") else { return Some(20_000) };
     let count = u32::read(&reader)?;
-    if count == 0 || count > MOST {
-        reader.fault(format!("`max_outstanding` is 1 to {MOST}"));
+    if count == 0 || count > MOST_OUTSTANDING {
+        reader.fault(format!("`max_outstanding` is 1 to {MOST_OUTSTANDING}"));
         return None;
     }
     Some(count)

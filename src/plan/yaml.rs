@@ -123,9 +123,9 @@ fn explain(error: &Error, text: &str) -> Fault {
         Error::Budget { .. }
         | Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => format!("{} ({said})", limits()),
+        | Error::AliasReplayStackDepthExceeded { .. } => limits(),
         _ if said.contains("recursion limit") || said.contains("nesting") || said.contains("too deep") => {
-            format!("{} ({said})", limits())
+            limits()
         }
         _ => format!("this is no YAML: {}", uncapitalised(&said)),
     };
@@ -134,7 +134,7 @@ fn explain(error: &Error, text: &str) -> Fault {
 
 fn limits() -> String {
     format!(
-        "too much of something: a plan has at most {MOST_DEPTH} levels, and {MOST_NODES} values with its aliases unfolded"
+        "this nests too deep or unfolds to too much: a plan has at most {MOST_DEPTH} levels, and {MOST_NODES} values with its aliases unfolded"
     )
 }
 
