@@ -61,6 +61,7 @@
 //! | a report format | `report/` | [`report::FORMATS`] |
 
 pub mod admission;
+pub mod forecast;
 pub mod measure;
 pub mod observe;
 pub mod plan;
