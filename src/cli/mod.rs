@@ -14,6 +14,7 @@ pub mod faults;
 mod list;
 pub mod load;
 mod schema;
+pub mod serve;
 mod validate;
 
 /// Rehearse the day an LLM gateway gets ten times its traffic: tenfold plays the callers and the provider behind it.
@@ -33,6 +34,7 @@ enum Command {
     Completions(completions::Args),
     List(list::Args),
     Schema(schema::Args),
+    Serve(serve::ServeArgs),
     Validate(validate::Args),
 }
 
@@ -42,6 +44,7 @@ impl Cli {
             Command::Completions(args) => args.run(),
             Command::List(args) => args.run(),
             Command::Schema(args) => args.run(),
+            Command::Serve(args) => args.run(self.quiet),
             Command::Validate(args) => args.run(self.quiet),
         }
     }

@@ -11,9 +11,11 @@ use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::load::PlanArgs;
+use super::{complain, exit, faults};
 use crate::gateway;
-use crate::live::{Clock, ProviderError, ProviderShell};
-use crate::plan::Plan;
+use crate::live::{self, Clock, ProviderError, ProviderShell};
+use crate::plan::{Plan, yaml};
 use crate::units::{Fault, Faults, Node, Read, Reader};
 
 /// The largest configuration that is read.
@@ -22,7 +24,7 @@ const MOST: u64 = 1 << 20;
 /// How often the provider is asked whether it still answers.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// The arguments of `tenfold serve`.
+/// Play the gateway or the provider by itself
 #[derive(Debug, clap::Args)]
 pub struct ServeArgs {
     /// Which party to play.
@@ -41,12 +43,51 @@ pub enum Party {
     },
     /// The provider of a plan
     Provider {
-        /// The plan
-        plan: PathBuf,
-        /// Override a key of the plan: `--set provider.listen=127.0.0.1:9000`
-        #[arg(long = "set", value_name = "PATH=VALUE")]
-        set: Vec<String>,
+        /// The plan: its provider is played as it stands there, not scaled
+        #[command(flatten)]
+        plan: PlanArgs,
     },
+}
+
+impl ServeArgs {
+    /// Serves until it is asked to end; gives the exit code.
+    pub(super) fn run(&self, quiet: bool) -> u8 {
+        let served = match &self.party {
+            Party::Gateway { config } => {
+                // as a child of a run: never longer than the run
+                live::follow_parent();
+                read_config(config).and_then(|text| gateway(configuration(&text)?))
+            }
+            Party::Provider { plan } => match plan.load(quiet) {
+                Ok(loaded) => provider(&loaded.plan),
+                Err(code) => return code,
+            },
+        };
+        let Err(error) = served else { return exit::PASSED };
+        match &error {
+            ServeError::Faults(list) => complain(&faults::render(&self.file(), list)),
+            other => complain(&format!("error: {}\n", faults::tame(&other.to_string()))),
+        }
+        match error {
+            ServeError::Config { .. } | ServeError::Faults(_) => exit::USAGE,
+            ServeError::Gateway(_) | ServeError::Provider(_) | ServeError::Silent { .. } | ServeError::System(_) => {
+                exit::COULD_NOT_RUN
+            }
+        }
+    }
+
+    fn file(&self) -> String {
+        match &self.party {
+            Party::Gateway { config } if config == Path::new("-") => "stdin".to_owned(),
+            Party::Gateway { config } => config.display().to_string(),
+            Party::Provider { plan } => plan.file(),
+        }
+    }
+}
+
+/// The gateway's configuration in `text`, which is YAML, so that JSON will do as well.
+fn configuration(text: &str) -> Result<gateway::Config, ServeError> {
+    gateway_config(&yaml::read(text).map_err(|fault| ServeError::Faults(vec![fault]))?)
 }
 
 /// Why a party could not be played, or ended.
@@ -177,7 +218,7 @@ mod tests {
         assert!(matches!(line.serve.party, Party::Gateway { config } if config == Path::new("-")));
         let line =
             Line::try_parse_from(["serve", "provider", "p.yaml", "--set", "a=1", "--set", "b=2"]).unwrap();
-        assert!(matches!(line.serve.party, Party::Provider { set, .. } if set == ["a=1", "b=2"]));
+        assert!(matches!(line.serve.party, Party::Provider { plan } if plan.set == ["a=1", "b=2"]));
         assert!(Line::try_parse_from(["serve", "gateway"]).is_err());
     }
 
