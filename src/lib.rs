@@ -61,11 +61,13 @@
 //! | a report format | `report/` | [`report::FORMATS`] |
 
 pub mod admission;
+pub mod check;
 pub mod forecast;
 pub mod measure;
 pub mod observe;
 pub mod plan;
 pub mod provider;
+pub mod report;
 pub mod simulate;
 pub mod units;
 pub mod workload;

@@ -81,13 +81,15 @@ impl Basis {
         let mean_hold = plan.requests.mean(|class| class.hold().get() as f64);
         let takes = classes.iter().map(|class| plan.provider.service.time_for(class.output)).max();
         let believed = policy.map_or(Duration::ZERO, |policy| policy.service.start);
-        let smaller = policy.map(|p| p.budgets).filter(|b| b.tokens.per_sec_f64() < quota.tokens.per_sec_f64());
+        let smaller =
+            policy.map(|p| p.budgets).filter(|b| b.tokens.per_sec_f64() < quota.tokens.per_sec_f64());
         Self {
             offered: arrivals / lasts.as_secs_f64(),
             served: quota.tokens.per_sec_f64() / mean_hold,
             tail: tail.map_or(0.0, |(phase, _)| phase.rate.per_sec_f64()),
             drain: smaller.map_or(quota.tokens, |budgets| budgets.tokens),
-            burst: policy.map_or_else(|| quota.burst_tokens(), |p| p.budgets.burst_tokens().min(quota.burst_tokens())),
+            burst: policy
+                .map_or_else(|| quota.burst_tokens(), |p| p.budgets.burst_tokens().min(quota.burst_tokens())),
             mean_hold,
             square_hold: plan.requests.mean(|class| (class.hold().get() as f64).powi(2)),
             largest_hold: plan.largest_hold(),

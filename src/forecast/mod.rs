@@ -151,7 +151,11 @@ mod tests {
         sketch.policy = json!({ "service": { "start": "1s" }, "budgets": { "tokens_per_minute": "2400k" } });
         assert_eq!(Forecast::of(&sketch.plan()).queue_bound.effective.tokens, 45_000);
         sketch.policy = json!({ "service": { "start": "1s" }, "retry_after": { "constant": "1s" } });
-        assert_eq!(Forecast::of(&sketch.plan()).queue_bound.effective.tokens, 60_000, "nothing is kept for returns");
+        assert_eq!(
+            Forecast::of(&sketch.plan()).queue_bound.effective.tokens,
+            60_000,
+            "nothing is kept for returns"
+        );
     }
 
     #[test]
@@ -187,7 +191,10 @@ mod tests {
         assert_eq!(forecast.unbounded.backlog_requests, 0);
         sketch.phases = [("5000/min", "2s"), ("4800/min", "12s"), ("6000/min", "8s")];
         let forecast = Forecast::of(&sketch.plan());
-        assert_eq!(forecast.drain.with_tail_s, None, "the tail alone is more than is served: it never drains");
+        assert_eq!(
+            forecast.drain.with_tail_s, None,
+            "the tail alone is more than is served: it never drains"
+        );
         let text = serde_json::to_string(&forecast).unwrap();
         assert!(text.contains("\"with_tail_s\":null"), "{text}");
     }
@@ -201,6 +208,10 @@ mod tests {
         let forecast = Forecast::of(&sketch.plan());
         near(forecast.serviceable_per_min, 1_200_000.0 / 1_500.0, 1e-6);
         let effective = forecast.queue_bound.effective;
-        assert_eq!((effective.tokens, effective.requests), (45_000, 18), "the impatient class, the largest hold");
+        assert_eq!(
+            (effective.tokens, effective.requests),
+            (45_000, 18),
+            "the impatient class, the largest hold"
+        );
     }
 }

@@ -42,5 +42,9 @@ impl Onset {
 }
 
 fn spread(phase: &Phase, basis: &Basis, room: f64, excess: f64) -> f64 {
-    if basis.paced { 0.0 } else { (phase.rate.per_sec_f64() * basis.square_hold * room / excess.powi(3)).sqrt() }
+    if basis.paced {
+        0.0
+    } else {
+        (phase.rate.per_sec_f64() * basis.square_hold * room / excess.powi(3)).sqrt()
+    }
 }

@@ -26,7 +26,9 @@ impl Hist {
 
     /// Counts a plain number.
     pub fn record_count(&mut self, value: u64) {
-        self.0.record(value.min(MOST)).expect("a histogram that resizes itself takes every value below the cap");
+        self.0
+            .record(value.min(MOST))
+            .expect("a histogram that resizes itself takes every value below the cap");
     }
 
     /// How many values.
