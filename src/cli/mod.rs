@@ -13,8 +13,11 @@ pub mod exit;
 pub mod faults;
 mod list;
 pub mod load;
+mod progress;
+mod run;
 mod schema;
 pub mod serve;
+mod signals;
 mod validate;
 
 /// Rehearse the day an LLM gateway gets ten times its traffic: tenfold plays the callers and the provider behind it.
@@ -33,6 +36,7 @@ pub struct Cli {
 enum Command {
     Completions(completions::Args),
     List(list::Args),
+    Run(run::Args),
     Schema(schema::Args),
     Serve(serve::ServeArgs),
     Validate(validate::Args),
@@ -43,6 +47,7 @@ impl Cli {
         match self.command {
             Command::Completions(args) => args.run(),
             Command::List(args) => args.run(),
+            Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),
             Command::Serve(args) => args.run(self.quiet),
             Command::Validate(args) => args.run(self.quiet),

@@ -8,7 +8,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::{complain, exit};
-use crate::live::{LiveError, Stop};
+use crate::live::{self, LiveError, Stop};
 
 /// Which signal came first, if any did.
 #[derive(Debug, Clone, Default)]
@@ -44,6 +44,7 @@ pub(super) fn watch(stop: Stop) -> Result<Caught, LiveError> {
                 // the first one counts
                 let _ = first.0.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
                 if stop.ask() > 1 {
+                    live::end_all_at_once();
                     std::process::exit(i32::from(first.code()));
                 }
                 complain("ending in order; once more ends at once\n");

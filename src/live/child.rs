@@ -4,7 +4,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child as Process, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -24,6 +24,21 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Names the process whose end a child of ours shall not outlive.
 const PARENT: &str = "TENFOLD_PARENT";
+
+/// The groups of all running children, for [`end_all_at_once`].
+static GROUPS: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+fn groups() -> MutexGuard<'static, Vec<Pid>> {
+    GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends every child of every run in this process without asking, for a process that is about to end itself.
+pub fn end_all_at_once() {
+    for group in groups().iter() {
+        // one that has just ended is no error
+        let _ = kill_process_group(*group, Signal::KILL);
+    }
+}
 
 /// A running child. Dropping it ends its whole process group: asked first, after three seconds without asking.
 #[derive(Debug)]
@@ -47,6 +62,7 @@ impl Child {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let group = Pid::from_child(&process);
         let (stdin, stdout, stderr) = (process.stdin.take(), process.stdout.take(), process.stderr.take());
+        groups().push(group);
         // from here on dropping it ends the group, whatever goes wrong
         let child = Self { process, group, said: Arc::default(), clock, ended: None };
         let said = Arc::clone(&child.said);
@@ -108,6 +124,7 @@ impl Drop for Child {
         self.wait(GRACE);
         let _ = kill_process_group(self.group, Signal::KILL);
         self.wait(GRACE);
+        groups().retain(|group| *group != self.group);
     }
 }
 

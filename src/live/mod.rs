@@ -29,7 +29,7 @@ mod testing;
 mod trouble;
 mod wall;
 
-pub use child::follow_parent;
+pub use child::{end_all_at_once, follow_parent};
 pub use clock::Clock;
 pub use error::LiveError;
 pub use evidence::Evidence;

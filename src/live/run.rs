@@ -32,6 +32,8 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// How long a target that does not answer yet is waited for.
     pub wait_ready: Option<Duration>,
+    /// Told the provider's address as soon as it is known: where a running gateway must send its calls.
+    pub announce: Option<fn(&str)>,
 }
 
 /// A request to end, from a signal handler or another thread.
@@ -123,7 +125,9 @@ pub fn run(
         Over::Asked => Ended::Interrupted,
         Over::Aborted(why) => Ended::Aborted(why),
     };
-    let (measures, end, overtaken) = desk.close();
+    let (mut measures, end, overtaken) = desk.close();
+    // neither kind of returning caller was seen to the end
+    measures.returns.censored += not_waited_for;
     Ok(Run {
         measures,
         started: stamp.rfc3339(),
@@ -164,6 +168,9 @@ impl Stage {
     ) -> Result<(Self, Wire), LiveError> {
         let run = run_number(clock.wall());
         let (provider, heard) = provider(plan, clock, run, out.clone())?;
+        if let Some(announce) = options.announce {
+            announce(provider.url());
+        }
         // for the questions before the load; the load has a runtime of its own
         let runtime = Builder::new_current_thread().enable_all().build().map_err(LiveError::Thread)?;
         let target = Target::start(Start {
