@@ -70,9 +70,10 @@ impl ServeArgs {
         }
         match error {
             ServeError::Config { .. } | ServeError::Faults(_) => exit::USAGE,
-            ServeError::Gateway(_) | ServeError::Provider(_) | ServeError::Silent { .. } | ServeError::System(_) => {
-                exit::COULD_NOT_RUN
-            }
+            ServeError::Gateway(_)
+            | ServeError::Provider(_)
+            | ServeError::Silent { .. }
+            | ServeError::System(_) => exit::COULD_NOT_RUN,
         }
     }
 

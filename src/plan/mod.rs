@@ -16,9 +16,9 @@ mod rehearsal;
 pub mod schema;
 mod source;
 mod target;
-pub mod yaml;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod yaml;
 
 pub use checks::{CHECKS, Known};
 pub use model::{

@@ -1,7 +1,7 @@
 use std::io;
 
-use super::lines::{Colour, Lines};
 use super::Style;
+use super::lines::{Colour, Lines};
 use crate::check::words::{number, percent, seconds, thousands};
 use crate::forecast::{Amount, Forecast};
 use crate::units::Bytes;
