@@ -1,7 +1,7 @@
 use std::io;
 
-use super::lines::{Colour, Lines};
 use super::Style;
+use super::lines::{Colour, Lines};
 use crate::check::words::{number, percent, seconds, thousands};
 use crate::forecast::{Amount, Forecast};
 use crate::units::Bytes;
@@ -88,8 +88,7 @@ fn bound(forecast: &Forecast, lines: &mut Lines<'_>) -> io::Result<()> {
     ];
     for (n, (what, amount)) in rows.iter().enumerate() {
         let head = if n == 0 { "  queue bound" } else { "" };
-        let mark =
-            if n == 3 && forecast.overload() { "    < the gateway should begin to shed here" } else { "" };
+        let mark = if n == 3 && forecast.overload() { "  < shed from here" } else { "" };
         let (tokens, requests) = (thousands(amount.tokens), thousands(amount.requests));
         lines.item(
             head,
