@@ -24,10 +24,18 @@ fn judge(scene: &Scene<'_>) -> Finding {
     let Some(at_end) = depths.at_event_end.filter(|_| measures.offered > 0) else {
         return draft.no_data("the run ended before the event did");
     };
-    let predicted = match scene.forecast.drain.with_tail_s {
-        Some(_) if !scene.forecast.overload() => String::new(),
-        Some(seconds) => format!("; predicted {}", words::seconds(seconds)),
-        None => "; predicted never".to_owned(),
+    let drain = &scene.forecast.drain;
+    let predicted = match (drain.with_tail_s, drain.with_returns_s) {
+        _ if !scene.forecast.overload() => String::new(),
+        (Some(least), Some(most)) if most - least >= 0.1 => {
+            format!(
+                "; predicted {}, up to {} with returning callers",
+                words::seconds(least),
+                words::seconds(most)
+            )
+        }
+        (Some(seconds), _) => format!("; predicted {}", words::seconds(seconds)),
+        (None, _) => "; predicted never".to_owned(),
     };
     let limit_s = limit.as_secs_f64();
     if let Some(drained) = depths.drained {

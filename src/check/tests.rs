@@ -10,6 +10,9 @@ use crate::units::{Moment, Share, Tokens};
 /// What one way to break a healthy run does to it.
 type Spoil = fn(&mut Plan, &mut Measures);
 
+/// One way in which we are at fault ourselves.
+type OurFault = fn(&mut Measures);
+
 fn judged(plan: &Plan, measures: &Measures, id: &str) -> Finding {
     let forecast = Forecast::of(plan);
     let scene = Scene { plan, forecast: &forecast, measures, live: true, setting: None };
@@ -207,7 +210,7 @@ fn interrupted_comes_before_invalid_before_failed_before_no_data() {
 #[test]
 fn every_fault_of_ours_makes_the_run_invalid() {
     let plan = smoke().plan();
-    let spoils: [(&str, fn(&mut Measures)); 5] = [
+    let spoils: [(&str, OurFault); 5] = [
         ("lag p99", |m| (0..500).for_each(|_| m.lag.record(Duration::from_millis(41)))),
         ("not sent in time", |m| {
             (0..10).for_each(|i| arrive(m, &record(8_000 + i, 4_000, 0, Outcome::Unsent)))

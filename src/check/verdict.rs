@@ -65,7 +65,7 @@ impl Judgement {
         if let Some(why) = spoiled {
             for finding in findings.iter_mut().filter(|finding| finding.verdict == Verdict::Pass) {
                 finding.verdict = Verdict::NoData;
-                finding.because = format!("not judged, since {why}; so far: {}", finding.because);
+                finding.because = format!("{why}; so far {}", finding.because);
             }
         }
         let any = |verdict: Verdict| {

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::Basis;
+use super::{Basis, QueueBound};
 
 /// How long the backlog lasts once the event is over.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -9,13 +9,20 @@ pub struct Drain {
     pub stopped_s: f64,
     /// Q/(r − x0): seconds with the traffic after the event coming in; absent if that alone is more than is drained.
     pub with_tail_s: Option<f64>,
+    /// Q*/(r − x0): the same where callers who return have filled the whole bound, the part kept for them too.
+    pub with_returns_s: Option<f64>,
 }
 
 impl Drain {
-    /// Of a queue that stands at `bound` tokens when the event ends.
-    pub(super) fn of(basis: &Basis, bound: u64) -> Self {
-        let (r, bound) = (basis.drain.per_sec_f64(), bound as f64);
+    /// Of a queue at its bound when the event ends.
+    pub(super) fn of(basis: &Basis, bound: &QueueBound) -> Self {
+        let r = basis.drain.per_sec_f64();
         let left = r - basis.tokens_at(basis.tail);
-        Self { stopped_s: bound / r, with_tail_s: (left > 0.0).then(|| bound / left) }
+        let after = |tokens: u64| (left > 0.0).then(|| tokens as f64 / left);
+        Self {
+            stopped_s: bound.effective.tokens as f64 / r,
+            with_tail_s: after(bound.effective.tokens),
+            with_returns_s: after(bound.with_margin.tokens),
+        }
     }
 }

@@ -70,7 +70,7 @@ impl Forecast {
             load_ratio: ratio,
             shed_share: (1.0 - 1.0 / ratio).max(0.0),
             onset: Onset::of(plan, &basis, effective),
-            drain: Drain::of(&basis, effective),
+            drain: Drain::of(&basis, &queue_bound),
             memory: Memory::of(plan, &basis, &queue_bound),
             unbounded: Unbounded::of(plan, &basis),
             queue_bound,
@@ -121,6 +121,7 @@ mod tests {
         near(forecast.onset.unwrap().after_s, 4.48, 0.01);
         near(forecast.drain.with_tail_s.unwrap(), 31.0, 0.1);
         near(forecast.drain.stopped_s, 16.1, 0.1);
+        near(forecast.drain.with_returns_s.unwrap(), 41.3, 0.1);
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod returns;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod vitals;
 mod windows;
 

@@ -18,6 +18,11 @@ pub struct Recent {
 }
 
 impl Recent {
+    /// Answers in time over what was offered, as `abort_when: { goodput_below }` means it; `None` if nothing was.
+    pub fn goodput_share(&self) -> Option<f64> {
+        (self.offered > 0).then(|| self.completions as f64 / self.offered as f64)
+    }
+
     /// A count as a rate, in things a second; `None` if no time is covered.
     pub fn per_second(&self, count: u64) -> Option<f64> {
         (!self.span.is_zero()).then(|| count as f64 / self.span.as_secs_f64())

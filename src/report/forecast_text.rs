@@ -88,8 +88,7 @@ fn bound(forecast: &Forecast, lines: &mut Lines<'_>) -> io::Result<()> {
     ];
     for (n, (what, amount)) in rows.iter().enumerate() {
         let head = if n == 0 { "  queue bound" } else { "" };
-        let mark =
-            if n == 3 && forecast.overload() { "    < the gateway should begin to shed here" } else { "" };
+        let mark = if n == 3 && forecast.overload() { "  < shed from here" } else { "" };
         let (tokens, requests) = (thousands(amount.tokens), thousands(amount.requests));
         lines.item(
             head,

@@ -65,16 +65,30 @@ impl<'w> Lines<'w> {
     }
 }
 
-/// Breaks `text` at blanks: the first line begins at column `start`, the others at `indent`. A word longer than a line
-/// keeps a line of its own.
+/// Units that stay on the line of their number.
+const UNITS: &[&str] = &["%", "s", "ms", "µs", "min", "h", "B", "kB", "MB", "GB"];
+
+/// Breaks `text` at blanks, but not between a number and its unit: the first line begins at column `start`, the others
+/// at `indent`. A word longer than a line keeps a line of its own.
 fn wrap(text: &str, start: usize, indent: usize) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        let bare = word.trim_end_matches([',', ';', ':', '.', ')']);
+        match words
+            .last_mut()
+            .filter(|last| UNITS.contains(&bare) && last.ends_with(|c: char| c.is_ascii_digit()))
+        {
+            Some(last) => last.extend([" ", word]),
+            None => words.push(word.to_owned()),
+        }
+    }
     let mut lines = vec![String::new()];
     let mut column = start;
-    for word in text.split(' ') {
+    for word in &words {
         let width = word.chars().count();
         let line = lines.last_mut().expect("there is always a last line");
         if !line.is_empty() && column + 1 + width > WIDTH {
-            lines.push(word.to_owned());
+            lines.push(word.clone());
             column = indent + width;
         } else {
             if !line.is_empty() {
@@ -105,5 +119,6 @@ mod tests {
                 .all(|line| line.starts_with(&" ".repeat(20)) && !line.starts_with(&" ".repeat(21)))
         );
         assert!(!out.contains('\u{1b}'), "no colour unless asked");
+        assert_eq!(wrap("takes 25 s, or 80 %", WIDTH - 9, 0), ["takes", "25 s, or 80 %"]);
     }
 }

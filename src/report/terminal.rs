@@ -4,7 +4,7 @@ use std::io;
 
 use super::lines::{Colour, Lines};
 use super::{CheckPart, Format, Report, Style};
-use crate::check::words::{number, percent, seconds, thousands};
+use crate::check::words::{number, seconds, thousands};
 use crate::check::{RunVerdict, Verdict};
 
 pub(super) const FORMAT: Format = Format {
@@ -79,7 +79,7 @@ fn load(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     let state = if validity.reasons.is_empty() { ": the run is valid" } else { "" };
     let lag = validity
         .lag_p99_us
-        .map_or("no lag known".to_owned(), |us| format!("lag p99 {}", seconds(us as f64 / 1e6)));
+        .map_or_else(|| "no lag known".to_owned(), |us| format!("lag p99 {}", seconds(us as f64 / 1e6)));
     let own = format!(
         "{lag}, {}, {}{state}",
         count(validity.unsent, "unsent"),
@@ -131,18 +131,7 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
         pair(&completed.from_due),
         pair(&completed.from_sent)
     );
-    lines.item("", Colour::None, HEAD, &latency)?;
-    let probes = &report.retry_after.probes;
-    if probes.inside.returned + probes.after.returned == 0 {
-        return Ok(());
-    }
-    let kept =
-        probes.inside.at_least_share.map_or(String::new(), |share| format!(" (at least {})", percent(share)));
-    let probes = format!(
-        "of callers who came back as told {} of {} were served inside the overload{kept}, {} of {} after it",
-        probes.inside.kept, probes.inside.returned, probes.after.kept, probes.after.returned
-    );
-    lines.item("", Colour::None, HEAD, &probes)
+    lines.item("", Colour::None, HEAD, &latency)
 }
 
 /// One line for a check; three for one that failed: what happened, what was promised, where to look.
