@@ -22,9 +22,18 @@ impl Fold {
         if let Sighting::Due { attempt, at, .. } = &sighting {
             self.measures.due(*attempt, *at);
         }
+        self.pass(sighting.at());
         self.joiner.see(&sighting, &mut self.ended);
         self.measures.stand(sighting.at(), self.joiner.gauge());
         self.drain();
+    }
+
+    /// Lets time pass up to `now`: each call at the provider that ends changes what stands where.
+    fn pass(&mut self, now: Moment) {
+        while let Some(end) = self.joiner.next_end().filter(|end| *end <= now) {
+            self.joiner.advance(end);
+            self.measures.stand(end, self.joiner.gauge());
+        }
     }
 
     /// Takes in a vital sign.
@@ -44,15 +53,19 @@ impl Fold {
 
     /// Ends the run at `end`: what is open is unfinished.
     pub fn finish(mut self, end: Moment) -> Measures {
+        self.pass(end);
         self.measures.close(end, self.joiner.gauge(), self.joiner.strays());
         self.joiner.finish(end, &mut self.ended);
-        for record in self.ended.drain(..) {
-            self.measures.record(&record);
-        }
+        self.drain();
+        // calls that go on for callers who are gone: when they end is known already
+        self.pass(Moment::NEVER);
         self.measures
     }
 
     fn drain(&mut self) {
+        for ghost in self.joiner.take_ghosts() {
+            self.measures.ghost(&ghost);
+        }
         for record in self.ended.drain(..) {
             self.measures.record(&record);
         }
@@ -63,6 +76,8 @@ impl Fold {
 mod tests {
     use super::super::testing::{sightings, smoke};
     use super::*;
+    use crate::observe::Attempt;
+    use crate::units::Tokens;
 
     #[test]
     fn what_is_joined_is_measured_and_forgotten() {
@@ -79,5 +94,18 @@ mod tests {
         let measures = fold.finish(Moment::from_secs(6));
         assert_eq!(measures.end, Moment::from_secs(6));
         assert_eq!(measures.offered, 50);
+    }
+
+    #[test]
+    fn a_refusal_that_was_forwarded_all_the_same_is_not_free_and_its_call_ends_by_itself() {
+        let mut fold = Fold::new(&smoke().plan());
+        sightings(0, 100, 40, 503).into_iter().for_each(|sighting| fold.see(sighting));
+        let attempt = Attempt { seq: 0, nth: 0 };
+        let (at, until, charged) = (Moment::from_millis(300), Moment::from_millis(1_300), Tokens::new(1_200));
+        fold.see(Sighting::AtProvider { attempt, at, until, charged, refused: false, budget: None });
+        let measures = fold.finish(Moment::from_secs(1));
+        assert_eq!((measures.refusals.costly, measures.upstream.wasted), (1, charged));
+        assert_eq!(measures.open_at_end.ghosts, 1);
+        assert_eq!(measures.depths.now().ghosts, 0, "it ended after the run");
     }
 }

@@ -4,7 +4,7 @@ use super::{
     Counts, Depths, Examples, Frame, Hist, Latencies, PerClass, Refusals, Returns, Trouble, Upstream, Vital,
     Vitals, Windows,
 };
-use crate::observe::{Attempt, Depth, Gauge, Outcome, Record};
+use crate::observe::{Attempt, Depth, Gauge, Ghost, Outcome, Record};
 use crate::plan::Plan;
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
@@ -150,6 +150,16 @@ impl Measures {
             self.unjoined += 1;
             self.examples.note(Trouble::Unjoined, seq);
         }
+    }
+
+    /// Takes in a call that reached the provider after its caller was gone: all it cost is wasted, and if its caller
+    /// had been refused, the refusal was not free.
+    pub fn ghost(&mut self, ghost: &Ghost) {
+        self.upstream.forwards += 1;
+        self.upstream.refused += u64::from(ghost.refused);
+        self.upstream.charged += ghost.charged;
+        self.upstream.wasted += ghost.charged;
+        self.refusals.ghost(ghost, &mut self.examples);
     }
 
     fn count(&mut self, record: &Record, good: bool) {

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Examples, Frame, Hist, Trouble};
-use crate::observe::{Outcome, Record, RetryAfter};
+use crate::observe::{Ghost, Outcome, Record, RetryAfter};
 use crate::units::{Moment, Tokens};
 
 /// The most distinct values or texts that are told apart; a server cannot make us keep more.
@@ -85,6 +85,16 @@ impl Refusals {
         self.after_drain += u64::from(after);
         if before || after {
             examples.note(Trouble::FalseShed, seq);
+        }
+    }
+
+    /// Takes in a call for somebody who had been refused already.
+    pub(super) fn ghost(&mut self, ghost: &Ghost, examples: &mut Examples) {
+        let refused = matches!(ghost.outcome, Outcome::Shed | Outcome::Throttled);
+        if refused && ghost.charged > Tokens::ZERO {
+            self.costly += 1;
+            self.cost += ghost.charged;
+            examples.note(Trouble::CostlyRefusal, ghost.attempt.seq);
         }
     }
 
