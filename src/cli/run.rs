@@ -17,7 +17,7 @@ use crate::units::parse_duration;
 
 /// Rehearse a plan with real sockets, and judge what came of it
 #[derive(Debug, clap::Args)]
-pub struct Args {
+pub(super) struct Args {
     #[command(flatten)]
     plan: PlanArgs,
 
