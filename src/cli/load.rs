@@ -92,8 +92,8 @@ impl Problem {
 /// Reads the plan at `path` with `overrides`, and variables from the environment of this process.
 pub fn read(path: &Path, overrides: &[String]) -> Result<Loaded, Problem> {
     let mut bytes = Vec::new();
-    // one byte more than is allowed shows that there are too many, however long the file is
-    let most = yaml::MOST_BYTES as u64 + 1;
+    // one letter more than is allowed shows that there are too many, however long the file is
+    let most = yaml::MOST_BYTES as u64 + 4;
     let file = std::fs::File::open(path).map_err(Problem::File)?;
     file.take(most).read_to_end(&mut bytes).map_err(Problem::File)?;
     let whole = if bytes.len() > yaml::MOST_BYTES { cut_at_char(&bytes) } else { &bytes };
