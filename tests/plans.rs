@@ -1,5 +1,7 @@
 //! Plan files: those we ship are plans, and bad ones are answered well.
 
+#![cfg(feature = "cli")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

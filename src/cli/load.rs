@@ -161,6 +161,25 @@ mod tests {
     }
 
     #[test]
+    fn another_target_replaces_the_plans_own_only_where_it_may_be_called() {
+        let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("plans/smoke.yaml");
+        let args = PlanArgs { plan, set: Vec::new() };
+        let load = |url: &str, host: Option<&str>| {
+            let target = TargetArgs { target: Some(url.into()), confirm_target: host.map(str::to_owned) };
+            args.load_for(&target, true).map(|loaded| match loaded.plan.target.kind {
+                TargetKind::Url { url, policy: None } => url,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(load("http://127.0.0.1:9/", None), Ok("http://127.0.0.1:9".into()));
+        assert_eq!(load("http://192.0.2.1/", None), Err(exit::USAGE));
+        assert_eq!(load("http://192.0.2.1/", Some("192.0.2.1")), Ok("http://192.0.2.1".into()));
+        assert_eq!(load("it's no URL", None), Err(exit::USAGE));
+        let own = args.load_for(&TargetArgs { target: None, confirm_target: None }, true).unwrap();
+        assert!(matches!(own.plan.target.kind, TargetKind::Embedded(_)));
+    }
+
+    #[test]
     fn a_file_that_is_too_long_is_not_read_whole() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "é".repeat(yaml::MOST_BYTES)).unwrap();
