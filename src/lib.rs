@@ -1,10 +1,3 @@
 #![doc = "x"]
-pub mod admission;
-#[cfg(feature = "cli")]
-pub mod cli;
-pub mod measure;
-pub mod observe;
-pub mod plan;
-pub mod provider;
-pub mod units;
-pub mod workload;
+pub mod units; pub mod workload; pub mod provider; pub mod admission; pub mod plan; pub mod observe; pub mod measure;
+#[cfg(feature = "cli")] pub mod cli;

@@ -126,15 +126,13 @@ impl Read for Estimate {
     fn read(reader: &Reader<'_>) -> Option<Self> {
         let mut map = reader.map()?;
         let start = map.need("start");
-        let quantile =
-            map.reader("quantile").map_or_else(|| Share::new(0.99), |r| r.parse("a quantile", quantile));
+        let quantile = map.reader("quantile").map_or_else(|| Share::new(0.99), |r| r.parse("a quantile", quantile));
         Some(Self { start: start?, quantile: quantile? })
     }
 }
 
 /// Reads `p99`, `p99.9` or a share.
 fn quantile(text: &str) -> Result<Share, String> {
-    let share =
-        text.strip_prefix('p').map_or_else(|| Share::parse(text), |rest| Share::parse(&format!("{rest}%")));
+    let share = text.strip_prefix('p').map_or_else(|| Share::parse(text), |rest| Share::parse(&format!("{rest}%")));
     share.ok().filter(|s| s.get() > 0.0).ok_or_else(|| format!("`{text}` is no quantile (write p99 or 0.99)"))
 }

@@ -95,11 +95,7 @@ impl Admission {
             level: self.ledger.bucket().tokens(),
             service: self.service.get(),
             promises: self.promises.len() as u64,
-            returning: self
-                .config
-                .retry_after
-                .reserve()
-                .map_or(0.0, |reserve| self.promises.returning(&reserve)),
+            returning: self.config.retry_after.reserve().map_or(0.0, |reserve| self.promises.returning(&reserve)),
         }
     }
 
@@ -136,8 +132,7 @@ impl Admission {
         let Some(bound) = self.config.bound.most(&bounds::Scene { drain: bucket.rate(), slack }) else {
             return Verdict::Wait;
         };
-        let fresh =
-            self.config.retry_after.reserve().filter(|_| !returning).map_or(1.0, |r| 1.0 - r.share.get());
+        let fresh = self.config.retry_after.reserve().filter(|_| !returning).map_or(1.0, |r| 1.0 - r.share.get());
         let room = Tokens::new((bound.get() as f64 * fresh) as u64) + bucket.tokens();
         let wanted = self.queue.tokens() + hold;
         if wanted <= room && !slack.is_zero() {

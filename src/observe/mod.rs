@@ -8,6 +8,6 @@ mod joiner;
 mod record;
 mod sighting;
 
-pub use joiner::{Gauge, Joiner};
+pub use joiner::{Joiner, Gauge};
 pub use record::{Depth, Outcome, Record};
 pub use sighting::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};

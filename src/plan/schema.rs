@@ -1,5 +1,5 @@
 //! The JSON Schema (draft 2020-12) of a plan, for editors. It knows keys, forms and units; what must hold between
-//! parts is for [`super::parse`]. A test asks the readers for the keys they know and holds the two together.
+//! parts is for [`super::parse()`]. A test asks the readers for the keys they know and holds the two together.
 
 use serde_json::{Map, Value, json};
 

@@ -120,20 +120,15 @@ mod tests {
         Provider::new(&config, Moment::ZERO)
     }
 
-    const CALL: Call =
-        Call { prompt: Tokens::new(800), max_output: Tokens::new(400), output: Tokens::new(100) };
+    const CALL: Call = Call { prompt: Tokens::new(800), max_output: Tokens::new(400), output: Tokens::new(100) };
 
     #[test]
     fn a_spent_quota_refuses_with_the_time_until_the_call_fits_and_takes_nothing() {
         let mut provider = provider();
-        let Answer::Served { charged, takes, .. } = provider.call(Moment::ZERO, CALL) else {
-            panic!("quota was full")
-        };
+        let Answer::Served { charged, takes, .. } = provider.call(Moment::ZERO, CALL) else { panic!("quota was full") };
         assert_eq!((charged, takes), (Tokens::new(1_200), Duration::from_millis(400)));
         assert!(matches!(provider.call(Moment::ZERO, CALL), Answer::Served { .. }));
-        let Answer::Refused { retry_after, limits, .. } = provider.call(Moment::ZERO, CALL) else {
-            panic!("spent")
-        };
+        let Answer::Refused { retry_after, limits, .. } = provider.call(Moment::ZERO, CALL) else { panic!("spent") };
         assert_eq!(limits.remaining, Tokens::new(600));
         assert_eq!(retry_after, Duration::from_millis(600));
         assert!(matches!(provider.call(Moment::ZERO + retry_after, CALL), Answer::Served { .. }));
@@ -143,9 +138,6 @@ mod tests {
     fn a_call_above_the_burst_is_refused_for_good() {
         let call = Call { max_output: Tokens::new(4_000), ..CALL };
         let most = Tokens::new(3_000);
-        assert_eq!(
-            provider().call(Moment::ZERO, call),
-            Answer::TooLarge { wanted: Tokens::new(4_800), most }
-        );
+        assert_eq!(provider().call(Moment::ZERO, call), Answer::TooLarge { wanted: Tokens::new(4_800), most });
     }
 }

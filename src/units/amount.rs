@@ -86,9 +86,7 @@ const SIZES: &[(&str, u64)] = &[
 impl Tokens {
     /// Reads `500_000`, `500k` or `1.2M`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        scaled(text, COUNTS)
-            .map(Self)
-            .ok_or_else(|| format!("`{text}` is no token count (write 500_000 or 500k)"))
+        scaled(text, COUNTS).map(Self).ok_or_else(|| format!("`{text}` is no token count (write 500_000 or 500k)"))
     }
 }
 
@@ -135,8 +133,7 @@ pub(super) fn decimal(text: &str) -> Option<(String, String)> {
     let plain = |run: &str| {
         let tidy = !run.starts_with('_') && !run.ends_with('_') && !run.contains("__");
         let digits: String = run.chars().filter(|c| *c != '_').collect();
-        let ok =
-            tidy && !digits.is_empty() && digits.len() <= 18 && digits.bytes().all(|b| b.is_ascii_digit());
+        let ok = tidy && !digits.is_empty() && digits.len() <= 18 && digits.bytes().all(|b| b.is_ascii_digit());
         ok.then_some(digits)
     };
     Some((plain(whole)?, part.map_or(Some(String::new()), plain)?))

@@ -42,8 +42,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         last = *unit;
         let scale = 10u128.pow(u32::try_from(part.len()).unwrap_or(u32::MAX).min(18));
         let number: u128 = format!("{whole}{part}").parse().unwrap_or(u128::MAX);
-        let nanos =
-            number.checked_mul(u128::from(*unit)).map(|n| n / scale).and_then(|n| u64::try_from(n).ok());
+        let nanos = number.checked_mul(u128::from(*unit)).map(|n| n / scale).and_then(|n| u64::try_from(n).ok());
         let Some(sum) = nanos.and_then(|n| total.checked_add(n)) else {
             return hint("is too long");
         };
@@ -99,8 +98,7 @@ mod tests {
         assert_eq!(read("1.5h"), Some(5_400_000));
         assert_eq!(read("1m30s"), Some(90_000));
         assert_eq!(read("300ms"), Some(300));
-        for bad in ["5M", "1m30", "90", "-5s", "1:30", "1e400s", "", "s", "1s1m", "1s1s", "999999999999999h"]
-        {
+        for bad in ["5M", "1m30", "90", "-5s", "1:30", "1e400s", "", "s", "1s1m", "1s1s", "999999999999999h"] {
             assert_eq!(read(bad), None, "{bad}");
         }
         assert!(parse_duration("90").is_err_and(|e| e.contains("no unit")));

@@ -40,9 +40,7 @@ impl Level {
     pub fn advance(&mut self, now: Moment) {
         let span = now.since(self.at);
         self.at = self.at.max(now);
-        let filled = i128::try_from(span.as_nanos())
-            .unwrap_or(i128::MAX)
-            .saturating_mul(i128::from(self.rate.count()));
+        let filled = i128::try_from(span.as_nanos()).unwrap_or(i128::MAX).saturating_mul(i128::from(self.rate.count()));
         self.level = self.level.saturating_add(filled).min(self.full);
     }
 

@@ -32,9 +32,7 @@ impl Ratio {
     /// Reads `1/2`, `0.5` or `2`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let ratio = match text.split_once('/') {
-            Some((n, d)) => {
-                n.trim().parse().ok().zip(d.trim().parse().ok()).and_then(|(n, d)| Self::new(n, d))
-            }
+            Some((n, d)) => n.trim().parse().ok().zip(d.trim().parse().ok()).and_then(|(n, d)| Self::new(n, d)),
             None => decimal(text).and_then(|(whole, part)| {
                 let den = 10u64.checked_pow(u32::try_from(part.len()).ok()?)?;
                 Self::new(format!("{whole}{part}").parse().ok()?, den)
@@ -206,8 +204,7 @@ mod tests {
 
     #[test]
     fn rates_need_a_number_and_a_unit() {
-        for bad in ["0/min", "0.0/s", "2000", "x/s", "2000/", "2000/week", "-1/s", "1e9/s", "9999999999999/s"]
-        {
+        for bad in ["0/min", "0.0/s", "2000", "x/s", "2000/", "2000/week", "-1/s", "1e9/s", "9999999999999/s"] {
             assert!(Rate::parse(bad).is_err(), "{bad}");
         }
         assert_eq!(Rate::parse("500k/min"), Rate::parse("500_000/min"));

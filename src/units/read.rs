@@ -95,9 +95,7 @@ impl<'n> Reader<'n> {
     /// The elements of the list here.
     pub fn list(&self) -> Option<Vec<Self>> {
         match &self.node.value {
-            Value::List(items) => {
-                Some(items.iter().enumerate().map(|(i, item)| self.child(&i.to_string(), item)).collect())
-            }
+            Value::List(items) => Some(items.iter().enumerate().map(|(i, item)| self.child(&i.to_string(), item)).collect()),
             other => {
                 self.fault(format!("a list belongs here, not {}", other.kind()));
                 None
@@ -115,11 +113,7 @@ impl<'n> Reader<'n> {
         for (key, _) in entries {
             if !seen.insert(key.text.as_str()) {
                 let path = join(&self.path, &key.text);
-                self.faults.add(
-                    key.place.clone(),
-                    path,
-                    format!("duplicate key `{}`: write it once", key.text),
-                );
+                self.faults.add(key.place.clone(), path, format!("duplicate key `{}`: write it once", key.text));
             }
         }
         Some(MapReader { map: self.clone(), asked: Vec::new() })
@@ -140,11 +134,7 @@ impl<'n> Reader<'n> {
                 return None;
             }
             other => {
-                self.fault(format!(
-                    "the name of a {what} belongs here, not {} ({})",
-                    other.kind(),
-                    known_list(known)
-                ));
+                self.fault(format!("the name of a {what} belongs here, not {} ({})", other.kind(), known_list(known)));
                 return None;
             }
         };
@@ -205,8 +195,7 @@ impl<'n> MapReader<'n> {
     /// Takes every key not asked for yet as known, with its reader: for maps whose keys are names.
     pub fn rest(&mut self) -> Vec<(String, Reader<'n>)> {
         let Value::Map(entries) = &self.map.node.value else { return Vec::new() };
-        let open: Vec<_> =
-            entries.iter().filter(|(key, _)| !self.asked.contains(&key.text.as_str())).collect();
+        let open: Vec<_> = entries.iter().filter(|(key, _)| !self.asked.contains(&key.text.as_str())).collect();
         self.asked.push("*");
         open.into_iter().map(|(key, node)| (key.text.clone(), self.map.child(&key.text, node))).collect()
     }
@@ -222,8 +211,7 @@ impl Drop for MapReader<'_> {
         known.sort_unstable();
         known.dedup();
         for (key, _) in entries.iter().filter(|(key, _)| !self.asked.contains(&key.text.as_str())) {
-            let guess =
-                nearest(&key.text, &known).map(|n| format!("did you mean `{n}`? ")).unwrap_or_default();
+            let guess = nearest(&key.text, &known).map(|n| format!("did you mean `{n}`? ")).unwrap_or_default();
             let message = format!("unknown key `{}` ({guess}{})", key.text, known_list(&known));
             self.map.faults.add(key.place.clone(), join(&self.map.path, &key.text), message);
         }
@@ -329,18 +317,12 @@ mod tests {
             assert_eq!(reader.need::<Rate>("rate"), None);
             assert_eq!(reader.need::<Duration>("for"), None);
         }
-        let found: Vec<String> = faults
-            .into_sorted()
-            .into_iter()
-            .map(|f| format!("{} {}: {}", f.place, f.path, f.message))
-            .collect();
+        let found: Vec<String> =
+            faults.into_sorted().into_iter().map(|f| format!("{} {}: {}", f.place, f.path, f.message)).collect();
         assert_eq!(found.len(), 4, "{found:#?}");
         assert!(found.iter().any(|f| f.contains("1:1") && f.contains("did you mean `rate`")), "{found:#?}");
         assert!(found.iter().any(|f| f.starts_with("2:1 for") && f.contains("no unit")), "{found:#?}");
-        assert!(
-            found.iter().any(|f| f.starts_with("3:1") && f.contains("duplicate key `for`")),
-            "{found:#?}"
-        );
+        assert!(found.iter().any(|f| f.starts_with("3:1") && f.contains("duplicate key `for`")), "{found:#?}");
     }
 
     #[test]

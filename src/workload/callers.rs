@@ -70,8 +70,7 @@ mod tests {
     #[test]
     fn one_in_every_so_many_returns_after_the_announced_time() {
         let mut cohort = Cohort::new(Probes { every: 3, late_by: Duration::from_millis(250) });
-        let due: Vec<_> =
-            (0..7).map(|i| cohort.refused(Moment::from_secs(i), Duration::from_secs(2))).collect();
+        let due: Vec<_> = (0..7).map(|i| cohort.refused(Moment::from_secs(i), Duration::from_secs(2))).collect();
         assert_eq!(due.iter().flatten().count(), 3);
         assert_eq!(due[3], Some(Moment::from_millis(5_250)));
         let mut none = Cohort::new(Probes { every: 0, ..Probes::default() });

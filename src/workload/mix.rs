@@ -127,9 +127,7 @@ impl Read for Class {
         if let Some(stream) = map.reader("stream")
             && bool::read(&stream) == Some(true)
         {
-            stream.fault(
-                "streamed answers are not built yet: wiremock sends a body whole; write `stream: false`",
-            );
+            stream.fault("streamed answers are not built yet: wiremock sends a body whole; write `stream: false`");
         }
         let deadline: Option<Duration> = map.need("deadline");
         let patience = map.or("patience", deadline.unwrap_or_default());
@@ -159,15 +157,9 @@ impl Class {
             (self.patience.is_zero(), "`patience` is zero: every caller would leave at once".to_owned()),
             (
                 self.output > self.max_tokens,
-                format!(
-                    "`output` of {} tokens is more than `max_tokens` of {} allows",
-                    self.output, self.max_tokens
-                ),
+                format!("`output` of {} tokens is more than `max_tokens` of {} allows", self.output, self.max_tokens),
             ),
-            (
-                self.max_tokens == Tokens::ZERO,
-                "`max_tokens` is zero: there would be nothing to answer".to_owned(),
-            ),
+            (self.max_tokens == Tokens::ZERO, "`max_tokens` is zero: there would be nothing to answer".to_owned()),
         ];
         for (_, message) in faults.iter().filter(|(wrong, _)| *wrong) {
             here.fault(message);

@@ -158,14 +158,12 @@ impl Load {
             here.fault("a load has 1 to 1,000 phases");
             return false;
         }
-        let twice =
-            self.phases.iter().enumerate().find(|(i, p)| self.phases[..*i].iter().any(|q| q.name == p.name));
+        let twice = self.phases.iter().enumerate().find(|(i, p)| self.phases[..*i].iter().any(|q| q.name == p.name));
         if let Some((_, phase)) = twice {
             here.fault(format!("two phases are named `{}`: give each its own name", phase.name));
             return false;
         }
-        let starts =
-            (0..self.phases.len()).filter(|&i| self.phases[i].event && (i == 0 || !self.phases[i - 1].event));
+        let starts = (0..self.phases.len()).filter(|&i| self.phases[i].event && (i == 0 || !self.phases[i - 1].event));
         if starts.count() > 1 {
             here.fault("the phases with `event: true` must follow one another: a rehearsal has one event");
             return false;

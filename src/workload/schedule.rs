@@ -55,11 +55,8 @@ impl Iterator for Schedule {
             let phase = self.load.phases.get(self.phase)?;
             let offset = self.load.arrivals.offset(phase, self.in_phase, self.after, &mut self.arrivals);
             if offset < phase.lasts {
-                let arrival = Arrival {
-                    seq: self.seq,
-                    due: self.phase_start + offset,
-                    class: self.mix.draw(&mut self.classes),
-                };
+                let arrival =
+                    Arrival { seq: self.seq, due: self.phase_start + offset, class: self.mix.draw(&mut self.classes) };
                 self.seq += 1;
                 self.in_phase += 1;
                 self.after = offset;

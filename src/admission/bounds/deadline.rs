@@ -10,9 +10,7 @@ use crate::units::Tokens;
 pub(super) const KIND: Kind = Kind {
     name: "deadline",
     about: "what can be drained before the caller's deadline less the service time and the margin",
-    build: |inner| {
-        crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Deadline) as Arc<dyn Bound>)
-    },
+    build: |inner| crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Deadline) as Arc<dyn Bound>),
 };
 
 #[derive(Debug)]

@@ -8,9 +8,7 @@ use crate::units::Tokens;
 pub(super) const KIND: Kind = Kind {
     name: "none",
     about: "no bound: everyone waits",
-    build: |inner| {
-        crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Unbounded) as Arc<dyn Bound>)
-    },
+    build: |inner| crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Unbounded) as Arc<dyn Bound>),
 };
 
 #[derive(Debug)]

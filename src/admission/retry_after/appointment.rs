@@ -96,8 +96,7 @@ mod tests {
             returning: 0.1,
             draw,
         };
-        let told =
-            |promised, draw| Appointment::default().announce(&scene(promised, draw)).unwrap().as_secs();
+        let told = |promised, draw| Appointment::default().announce(&scene(promised, draw)).unwrap().as_secs();
         assert_eq!(told(0, 0.0), 2, "until there is room, rounded up");
         // 0.1 · 100,000 / (0.25 · 1,000) = 40 s
         assert_eq!(told(100_000, 0.0), 40);

@@ -12,9 +12,7 @@ pub(super) const KIND: Kind = Kind {
     name: "constant",
     about: "the same number for everyone: { constant: 30s }",
     build: |inner| {
-        let Some(reader) = inner else {
-            return Some(Arc::new(Constant(Duration::from_secs(1))) as Arc<dyn Strategy>);
-        };
+        let Some(reader) = inner else { return Some(Arc::new(Constant(Duration::from_secs(1))) as Arc<dyn Strategy>) };
         Duration::read(reader).map(|span| Arc::new(Constant(span)) as Arc<dyn Strategy>)
     },
 };

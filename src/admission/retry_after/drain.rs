@@ -8,9 +8,7 @@ use super::{Kind, Scene, Strategy, whole_seconds};
 pub(super) const KIND: Kind = Kind {
     name: "drain",
     about: "the time the whole queue takes to drain",
-    build: |inner| {
-        crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Drain) as Arc<dyn Strategy>)
-    },
+    build: |inner| crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Drain) as Arc<dyn Strategy>),
 };
 
 #[derive(Debug)]

@@ -8,9 +8,7 @@ use super::{Kind, Scene, Strategy};
 pub(super) const KIND: Kind = Kind {
     name: "none",
     about: "no header at all",
-    build: |inner| {
-        crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Silent) as Arc<dyn Strategy>)
-    },
+    build: |inner| crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Silent) as Arc<dyn Strategy>),
 };
 
 #[derive(Debug)]

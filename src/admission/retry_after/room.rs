@@ -8,9 +8,7 @@ use super::{Kind, Scene, Strategy, whole_seconds};
 pub(super) const KIND: Kind = Kind {
     name: "room",
     about: "the time until the refused request would have fitted, if nobody else came",
-    build: |inner| {
-        crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Room) as Arc<dyn Strategy>)
-    },
+    build: |inner| crate::admission::no_settings(KIND.name, inner).map(|()| Arc::new(Room) as Arc<dyn Strategy>),
 };
 
 #[derive(Debug)]

@@ -48,10 +48,8 @@ impl RequestId {
     pub fn traceparent(&self) -> Option<String> {
         let fits = self.seq < 1 << 40 && self.output.get() < 1 << 24 && self.attempt < 256;
         let high = (LAYOUT << 56) | (u64::from(self.run) << 24) | (self.seq >> 16);
-        let low =
-            (self.seq & 0xFFFF) << 48 | self.output.get() << 24 | u64::from(self.attempt) << 16 | 0x7F1D;
-        let parent =
-            (u64::from(self.run) << 32 | (self.seq & 0xFFFF_FFFF)) ^ u64::from(self.attempt) << 24 | 1 << 63;
+        let low = (self.seq & 0xFFFF) << 48 | self.output.get() << 24 | u64::from(self.attempt) << 16 | 0x7F1D;
+        let parent = (u64::from(self.run) << 32 | (self.seq & 0xFFFF_FFFF)) ^ u64::from(self.attempt) << 24 | 1 << 63;
         fits.then(|| format!("00-{high:016x}{low:016x}-{parent:016x}-01"))
     }
 
@@ -74,9 +72,7 @@ impl RequestId {
 /// is known again. Works for ids of any form.
 pub fn caller_of(request_id: &str) -> &str {
     match request_id.rsplit_once("-r") {
-        Some((caller, attempt)) if !attempt.is_empty() && attempt.bytes().all(|b| b.is_ascii_digit()) => {
-            caller
-        }
+        Some((caller, attempt)) if !attempt.is_empty() && attempt.bytes().all(|b| b.is_ascii_digit()) => caller,
         _ => request_id,
     }
 }
@@ -99,15 +95,10 @@ mod tests {
 
     #[test]
     fn foreign_ids_are_not_ours() {
-        for foreign in
-            ["", "req_123", "tenfold-", "tenfold-9f3c2a11-4x-o1", "tenfold-9f3c2a11-4-o1-r1-x", "tenfold-é"]
-        {
+        for foreign in ["", "req_123", "tenfold-", "tenfold-9f3c2a11-4x-o1", "tenfold-9f3c2a11-4-o1-r1-x", "tenfold-é"] {
             assert_eq!(RequestId::parse(foreign), None, "{foreign}");
         }
-        assert_eq!(
-            RequestId::parse_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
-            None
-        );
+        assert_eq!(RequestId::parse_traceparent("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), None);
         assert_eq!(RequestId::parse_traceparent("é"), None);
     }
 
