@@ -1,5 +1,7 @@
 //! The command line as a process: exit codes, and what goes where.
 
+#![cfg(feature = "cli")]
+
 use assert_cmd::Command;
 
 fn tenfold(args: &[&str]) -> assert_cmd::assert::Assert {

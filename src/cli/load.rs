@@ -92,8 +92,8 @@ impl Problem {
 /// Reads the plan at `path` with `overrides`, and variables from the environment of this process.
 pub fn read(path: &Path, overrides: &[String]) -> Result<Loaded, Problem> {
     let mut bytes = Vec::new();
-    // one byte more than is allowed shows that there are too many, however long the file is
-    let most = yaml::MOST_BYTES as u64 + 1;
+    // one letter more than is allowed shows that there are too many, however long the file is
+    let most = yaml::MOST_BYTES as u64 + 4;
     let file = std::fs::File::open(path).map_err(Problem::File)?;
     file.take(most).read_to_end(&mut bytes).map_err(Problem::File)?;
     let whole = if bytes.len() > yaml::MOST_BYTES { cut_at_char(&bytes) } else { &bytes };
@@ -158,6 +158,25 @@ mod tests {
         assert_eq!(confirmed("http://[2001:db8::1]", Some("2001:db8::1")), Ok(()));
         let said = confirmed("http://192.0.2.1", None).unwrap_err();
         assert!(said.contains("--confirm-target 192.0.2.1"), "{said}");
+    }
+
+    #[test]
+    fn another_target_replaces_the_plans_own_only_where_it_may_be_called() {
+        let plan = Path::new(env!("CARGO_MANIFEST_DIR")).join("plans/smoke.yaml");
+        let args = PlanArgs { plan, set: Vec::new() };
+        let load = |url: &str, host: Option<&str>| {
+            let target = TargetArgs { target: Some(url.into()), confirm_target: host.map(str::to_owned) };
+            args.load_for(&target, true).map(|loaded| match loaded.plan.target.kind {
+                TargetKind::Url { url, policy: None } => url,
+                other => panic!("{other:?}"),
+            })
+        };
+        assert_eq!(load("http://127.0.0.1:9/", None), Ok("http://127.0.0.1:9".into()));
+        assert_eq!(load("http://192.0.2.1/", None), Err(exit::USAGE));
+        assert_eq!(load("http://192.0.2.1/", Some("192.0.2.1")), Ok("http://192.0.2.1".into()));
+        assert_eq!(load("it's no URL", None), Err(exit::USAGE));
+        let own = args.load_for(&TargetArgs { target: None, confirm_target: None }, true).unwrap();
+        assert!(matches!(own.plan.target.kind, TargetKind::Embedded(_)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::address::Address;
 use super::{Plan, TargetKind};
 use crate::admission::{self, bounds};
 use crate::units::{Faults, Node, Place, Rate, Tokens, Value, plain_duration, show_duration};
@@ -21,6 +22,7 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     across.names(faults);
     across.size(faults);
     across.headers(faults);
+    across.provider(faults, warnings);
     across.bound(warnings);
     across.service(warnings);
     if tree.get("target").is_some_and(|t| t.get("policy").is_some() && t.get("embedded").is_some()) {
@@ -146,6 +148,25 @@ impl Across<'_> {
             let message =
                 format!("`{header}` carries the deadline (`target.deadline.header`): leave it out here");
             faults.add(self.place(&path), path, message);
+        }
+    }
+
+    /// The gateway must be able to call the provider.
+    fn provider(&self, faults: &Faults, warnings: &Faults) {
+        let provider = &self.plan.provider;
+        let path = "provider.advertise";
+        if let Some(message) = provider.advertise.as_deref().and_then(|url| Address::parse(url).err()) {
+            faults.add(self.place(path), path, message);
+        }
+        let TargetKind::Url { url, .. } = &self.plan.target.kind else { return };
+        let Ok(target) = Address::parse(url) else { return };
+        let own = provider.listen.parse().is_ok_and(|at: std::net::SocketAddr| at.ip().is_loopback());
+        if !target.is_loopback() && own && provider.advertise.is_none() {
+            let message = format!(
+                "the gateway at {} cannot call {}: listen on an address it can reach, and name it in `advertise`",
+                target.host, provider.listen,
+            );
+            warnings.add(self.place("provider.listen"), "provider.listen", message);
         }
     }
 

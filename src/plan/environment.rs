@@ -8,6 +8,9 @@ use crate::units::{Fault, Faults, Node, Value};
 /// The longest text a value may have once its variables are in.
 const LONGEST: usize = 64 << 10;
 
+/// A value of fewer bytes is no secret, and is hidden only where a message quotes it whole: a `5` stands in many places.
+const SHORT: usize = 4;
+
 /// Looks a variable up by its name.
 pub type Lookup<'e> = &'e dyn Fn(&str) -> Option<String>;
 
@@ -19,8 +22,12 @@ impl Secrets {
     /// The fault with every substituted value written as the variable it came from.
     pub(super) fn hide(&self, mut fault: Fault) -> Fault {
         for (shown, value) in &self.0 {
-            fault.message = fault.message.replace(value.as_str(), shown);
-            fault.path = fault.path.replace(value.as_str(), shown);
+            if value.len() < SHORT {
+                fault.message = fault.message.replace(&format!("`{value}`"), &format!("`{shown}`"));
+            } else {
+                fault.message = fault.message.replace(value.as_str(), shown);
+                fault.path = fault.path.replace(value.as_str(), shown);
+            }
         }
         fault
     }
@@ -106,7 +113,7 @@ impl Walk<'_> {
             }
             (None, Some(default)) => Ok(default.to_owned()),
             (None, None) => Err(format!(
-                "the environment has no `{name}`: set it, or write ${{{name}:-default}} for a value of its own"
+                "the environment has no `{name}`, or an empty one: set it, or write ${{{name}:-default}} for a value of its own"
             )),
         }
     }

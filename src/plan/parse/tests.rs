@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::*;
 use crate::plan::{Limit, Target, TargetKind};
 use crate::units::{Bytes, Rate};
+use proptest::prelude::*;
 
 const SMOKE: &str = include_str!("../../../plans/smoke.yaml");
 const FLASH: &str = include_str!("../../../plans/flash-promotion.yaml");
@@ -35,7 +36,7 @@ fn the_defaults_are_those_of_the_manual() {
     assert_eq!(budgets(&plan.target), (Rate::per_minute(1_200_000).unwrap(), Duration::from_millis(900)));
     assert_eq!((plan.probes.every, plan.max_outstanding), (12, 20_000));
     assert_eq!(plan.target.request.health, "/healthz");
-    assert_eq!(plan.validity.unsent.get(), 0.001);
+    assert_eq!(plan.validity.unsent.to_string(), "0.10 %");
     assert_eq!(plan.lag_limit(), Duration::from_nanos(6_250_000));
     assert!(plan.rehearsal.is_none() && plan.load.event().is_some());
 }
@@ -142,6 +143,7 @@ fn each_fault_says_where_what_and_the_way_out() {
         ("requests.0.deadline=${NO}", "the environment has no `NO`"),
         ("load.phases.0.rate=9999999999/s", "callers would arrive"),
         ("load.phases.0.name=''", "a name has 1 to 100 letters"),
+        ("provider.advertise=ftp://x", "neither http nor https"),
         ("nmae=x", "unknown key `nmae` (did you mean `name`?"),
     ];
     let wrong: Vec<_> = cases
@@ -163,6 +165,12 @@ fn what_is_probably_not_meant_is_a_warning() {
     let none = warned(&["requests.0.deadline=1s"]);
     assert!(none.iter().any(|w| w.contains("leaves nothing to wait")), "{none:?}");
     assert!(none.iter().any(|w| w.contains("no answer can be in time")), "{none:?}");
+    let far = warned(&["target.url=http://gateway.example"]);
+    assert!(far[0].contains("gateway.example cannot call 127.0.0.1:0"), "{far:?}");
+    assert!(
+        warned(&["target.url=http://gateway.example", "provider.advertise=http://load.example:90"])
+            .is_empty()
+    );
     assert!(warned(&["target.policy={service: {start: 1s}}"])[0].contains("not used"));
 }
 
@@ -181,4 +189,17 @@ fn what_is_shown_of_a_plan_reads_as_the_same_plan() {
     let first = load(FLASH, &["load.seed=11"]).unwrap();
     let again = load(&first.source.to_json().to_string(), &[]).unwrap();
     assert_eq!(format!("{:?}", first.plan), format!("{:?}", again.plan));
+}
+
+proptest! {
+    #[test]
+    fn no_override_makes_it_panic(path in "(load|target|checks|requests|[a-z0-9é]{0,3})(\\.[a-z0-9é.]{0,6}){0,4}", value in "\\PC{0,20}") {
+        let _ = load(SMOKE, &[&format!("{path}={value}")]);
+    }
+
+    #[test]
+    fn no_changed_letter_makes_it_panic(at in 0..SMOKE.len(), letter in "\\PC|\n") {
+        let text: String = SMOKE.chars().enumerate().map(|(i, c)| if i == at { letter.clone() } else { c.into() }).collect();
+        let _ = load(&text, &[]);
+    }
 }
