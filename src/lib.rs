@@ -58,7 +58,7 @@
 //! | an order of service | `admission/orders/` | [`admission::orders::ALL`] |
 //! | a Retry-After strategy | `admission/retry_after/` | [`admission::retry_after::ALL`] |
 //! | a check | `check/` | [`check::ALL`] |
-//! | a report format | `report/` | [`report::FORMATS`] |
+//! | a report format | `report/` | [`report::ALL`] |
 
 pub mod admission;
 pub mod check;

@@ -136,6 +136,11 @@ impl Joiner {
         std::mem::take(&mut self.ghosts)
     }
 
+    /// When the next call at the provider ends, if any runs.
+    pub fn next_end(&self) -> Option<Moment> {
+        self.calls.first_key_value().map(|((until, _), _)| *until)
+    }
+
     /// Sightings at the provider of requests that were never sent, or that ended too long ago to be known.
     pub const fn strays(&self) -> u64 {
         self.strays

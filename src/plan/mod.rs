@@ -4,11 +4,26 @@
 //! typed readers, which collect every fault instead of stopping at the first. Each of the layers above reads its own
 //! part; what concerns several of them is checked here.
 
+mod across;
+pub mod address;
+pub mod checks;
+pub mod environment;
+mod expect;
 mod model;
+mod overrides;
+mod parse;
+mod rehearsal;
+pub mod schema;
+mod source;
+mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod yaml;
 
+pub use checks::{CHECKS, Known};
 pub use model::{
     AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan,
     Refusal, Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
+pub use parse::{Loaded, parse};
+pub use source::Source;

@@ -7,7 +7,7 @@ use crate::provider;
 use crate::units::{Bytes, Ratio, Share, Tokens};
 use crate::workload::{Load, Mix, Probes};
 
-/// A plan: everything a rehearsal is a function of. Valid by construction; see [`super::parse`].
+/// A plan: everything a rehearsal is a function of. Valid by construction; see [`super::parse()`].
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Its name; letters, digits, `-`, `_` and `.`, since a folder is named after it.

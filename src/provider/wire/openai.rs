@@ -2,9 +2,11 @@
 //!
 //! Shapes as in the public API reference and the official Python client's types (2026).
 
+use std::fmt;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use crate::provider::Limits;
@@ -15,15 +17,16 @@ pub const PATH: &str = "/v1/chat/completions";
 
 /// A request body, as far as the parties need it. Everything else passes through untouched.
 #[derive(Debug, Deserialize)]
-pub struct Request<'a> {
+pub struct Request {
     /// Which model.
     pub model: Option<String>,
     /// The conversation.
-    #[serde(borrow)]
-    pub messages: Option<Vec<Message<'a>>>,
+    pub messages: Option<Vec<Message>>,
     /// The most tokens of the answer.
+    #[serde(default, deserialize_with = "max_completion_tokens")]
     pub max_completion_tokens: Option<u64>,
     /// Its older name.
+    #[serde(default, deserialize_with = "max_tokens")]
     pub max_tokens: Option<u64>,
     /// Who asks, for the provider's own records.
     pub user: Option<String>,
@@ -34,29 +37,70 @@ pub struct Request<'a> {
 
 /// One message of a conversation.
 #[derive(Debug, Deserialize)]
-pub struct Message<'a> {
-    /// Its text. Other kinds of content count no tokens here.
-    #[serde(borrow, default)]
-    pub content: Content<'a>,
+pub struct Message {
+    /// Its text: a string, or a list of parts.
+    #[serde(default)]
+    pub content: Content,
 }
 
-/// A message's text, borrowed from the body where it has no escapes.
-#[derive(Debug, Default, Deserialize)]
-#[serde(from = "Option<std::borrow::Cow<'a, str>>")]
-pub struct Content<'a>(std::borrow::Cow<'a, str>);
+/// A message's content, of which nothing is kept but the number of blank-separated words in its texts. Images, audio
+/// and the like count none.
+#[derive(Debug, Default)]
+pub struct Content {
+    words: u64,
+}
 
-impl<'a> From<Option<std::borrow::Cow<'a, str>>> for Content<'a> {
-    fn from(text: Option<std::borrow::Cow<'a, str>>) -> Self {
-        Self(text.unwrap_or_default())
+/// A part of a content that is a list.
+#[derive(Deserialize)]
+struct Part {
+    #[serde(default)]
+    text: Content,
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+        impl<'de> Visitor<'de> for Words {
+            type Value = Content;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a message's text or list of parts")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+                Ok(Content { words: text.split_ascii_whitespace().count() as u64 })
+            }
+            fn visit_unit<E>(self) -> Result<Content, E> {
+                Ok(Content::default())
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Content, A::Error> {
+                let mut words = 0u64;
+                while let Some(part) = parts.next_element::<Part>()? {
+                    words = words.saturating_add(part.text.words);
+                }
+                Ok(Content { words })
+            }
+        }
+        deserializer.deserialize_any(Words)
     }
 }
 
-impl Request<'_> {
+/// Reads a limit, and names it in what goes wrong.
+fn named<'de, D: Deserializer<'de>>(name: &str, deserializer: D) -> Result<Option<u64>, D::Error> {
+    Option::deserialize(deserializer).map_err(|error| Error::custom(format_args!("`{name}`: {error}")))
+}
+
+fn max_completion_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    named("max_completion_tokens", deserializer)
+}
+
+fn max_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    named("max_tokens", deserializer)
+}
+
+impl Request {
     /// Tokens of the prompt, counted as blank-separated words.
     pub fn prompt_words(&self) -> Tokens {
         let messages = self.messages.as_deref().unwrap_or_default();
-        let words = messages.iter().map(|m| m.content.0.split_ascii_whitespace().count()).sum::<usize>();
-        Tokens::new(u64::try_from(words).unwrap_or(u64::MAX))
+        Tokens::new(messages.iter().fold(0, |sum, message| sum.saturating_add(message.content.words)))
     }
 
     /// The most tokens of the answer, by either of its names.
@@ -190,11 +234,26 @@ mod tests {
     #[test]
     fn both_sides_count_what_was_asked() {
         let body = request_body("rehearsal", Tokens::new(800), 6_000, Tokens::new(400), "u");
-        let request: Request<'_> = serde_json::from_str(&body).unwrap();
+        let request: Request = serde_json::from_str(&body).unwrap();
         assert_eq!(request.prompt_words(), Tokens::new(800));
         assert_eq!(request.max_output(), Some(Tokens::new(400)));
         let answer = answer_body("x", "rehearsal", Tokens::new(800), Tokens::new(400), 0);
         assert_eq!(used_tokens(answer.as_bytes()), Some(Tokens::new(1_200)));
+    }
+
+    #[test]
+    fn words_are_counted_in_every_form_of_a_message() {
+        let words = |content: &str| {
+            let body = format!(r#"{{"messages":[{{"content":{content}}},{{"role":"user"}}]}}"#);
+            serde_json::from_str::<Request>(&body).map(|r| r.prompt_words().get()).ok()
+        };
+        assert_eq!(words(r#""a b\nc""#), Some(3));
+        assert_eq!(words("null"), Some(0));
+        assert_eq!(
+            words(r#"[{"type":"text","text":"a b"},{"type":"image_url","image_url":{"url":"x y"}}]"#),
+            Some(2)
+        );
+        assert_eq!(words("7"), None);
     }
 
     #[test]

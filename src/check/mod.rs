@@ -1,0 +1,188 @@
+//! What is held against a run: one check a file, each with its limit, its sentence and its evidence.
+//!
+//! A check looks at a [`Scene`] and gives a [`Finding`]. One that applies and has no samples says so
+//! ([`Verdict::NoData`]); it never passes. The run itself is judged first ([`Validity`]): where the fault is ours, no
+//! check is shown as passed.
+//!
+//! To add a check: one file, and two lines here (`mod x;` and an entry of [`ALL`]).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::forecast::Forecast;
+use crate::measure::Measures;
+use crate::plan::{CheckOverride, Limit, Plan};
+use crate::units::Bytes;
+
+mod accounting;
+mod backlog_drain;
+mod finding;
+mod goodput_floor;
+mod memory_ceiling;
+mod quiet;
+mod quota_respected;
+mod retry_after_honoured;
+mod retry_after_parseable;
+mod retry_after_present;
+mod shedding_fast;
+mod shedding_free;
+mod shedding_onset;
+mod shedding_shape;
+mod target_alive;
+mod validity;
+mod verdict;
+pub mod words;
+
+pub use finding::{Draft, Finding, Verdict};
+pub use validity::Validity;
+pub use verdict::{Judgement, RunVerdict};
+
+/// Every check, in the order reports show them: accounting, shedding, Retry-After, memory, drain, goodput, quiet.
+pub const ALL: &[Kind] = &[
+    accounting::KIND,
+    target_alive::KIND,
+    shedding_onset::KIND,
+    shedding_fast::KIND,
+    shedding_free::KIND,
+    shedding_shape::KIND,
+    retry_after_present::KIND,
+    retry_after_parseable::KIND,
+    retry_after_honoured::KIND,
+    memory_ceiling::KIND,
+    backlog_drain::KIND,
+    goodput_floor::KIND,
+    quota_respected::KIND,
+    quiet::KIND,
+];
+
+/// An entry of [`ALL`].
+#[derive(Debug)]
+pub struct Kind {
+    /// Its id, stable.
+    pub id: &'static str,
+    /// One line for `tenfold list`: it holds when …
+    pub about: &'static str,
+    /// The limit it is held to, which a plan may change.
+    pub limit: Standard,
+    /// The unit of what is measured and expected.
+    pub unit: &'static str,
+    judge: fn(&Scene<'_>) -> Finding,
+}
+
+/// The limit of a check where the plan names none, and so the form a plan's limit has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Standard {
+    /// It has none: it holds or it does not.
+    Nothing,
+    /// A time.
+    Time(Duration),
+    /// A share.
+    Part(f64),
+    /// A size that the forecast gives.
+    Size,
+}
+
+/// What a check may look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    /// The plan as it was run.
+    pub plan: &'a Plan,
+    /// The forecast for that plan.
+    pub forecast: &'a Forecast,
+    /// What the run came to.
+    pub measures: &'a Measures,
+    /// True of a run with sockets, false of one in virtual time.
+    pub live: bool,
+    /// What the plan changes of this check.
+    pub setting: Option<&'a CheckOverride>,
+}
+
+impl Kind {
+    /// Judges this check, unless the plan turned it off.
+    pub fn judge(&self, scene: &Scene<'_>) -> Finding {
+        let setting = scene.plan.checks.get(self.id);
+        if setting.is_some_and(|setting| setting.off) {
+            return self.draft("it is turned off").not_applicable("the plan turns it off");
+        }
+        let mut finding = (self.judge)(&Scene { setting, ..*scene });
+        finding.tolerated = setting.is_some_and(|s| s.allow_no_data) && finding.verdict == Verdict::NoData;
+        finding
+    }
+
+    fn draft(&self, promised: impl Into<String>) -> Draft {
+        Draft { check: self.id, unit: self.unit, promised: promised.into() }
+    }
+}
+
+impl Scene<'_> {
+    fn limit(&self) -> Option<Limit> {
+        self.setting.and_then(|setting| setting.limit)
+    }
+
+    /// The limit as a time.
+    fn time(&self, kind: &Kind) -> Duration {
+        match (self.limit(), kind.limit) {
+            (Some(Limit::Time(span)), _) | (_, Standard::Time(span)) => span,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// The limit as a share.
+    fn part(&self, kind: &Kind) -> f64 {
+        match (self.limit(), kind.limit) {
+            (Some(Limit::Part(share)), _) => share.get(),
+            (_, Standard::Part(share)) => share,
+            _ => 0.0,
+        }
+    }
+
+    /// The limit as a size, if the plan names one.
+    fn size(&self) -> Option<Bytes> {
+        match self.limit() {
+            Some(Limit::Size(bytes)) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// What is to be said where nobody was refused: nothing to judge on a quiet day, missing data in an overload.
+    fn nobody_refused(&self, draft: Draft) -> Finding {
+        if self.forecast.overload() {
+            draft.no_data("nobody was refused, though more was offered than can be served")
+        } else {
+            draft.not_applicable("nobody was refused, and no overload was forecast")
+        }
+    }
+}
+
+/// The check with this id.
+pub fn find(id: &str) -> Option<&'static Kind> {
+    ALL.iter().find(|kind| kind.id == id)
+}
+
+/// What is wrong with a plan's `checks` section: ids that are not known, limits of another form. One message each.
+pub fn faults(checks: &BTreeMap<String, CheckOverride>) -> Vec<String> {
+    let known: Vec<_> = ALL.iter().map(|kind| kind.id).collect();
+    checks
+        .iter()
+        .filter_map(|(id, setting)| {
+            let Some(kind) = find(id) else {
+                return Some(match crate::units::nearest(id, &known) {
+                    Some(near) => format!("checks.{id}: no such check; did you mean `{near}`?"),
+                    None => format!("checks.{id}: no such check; known: {}", known.join(", ")),
+                });
+            };
+            let wanted = match (setting.limit?, kind.limit) {
+                (Limit::Time(_), Standard::Time(_)) | (Limit::Part(_), Standard::Part(_)) => return None,
+                (Limit::Size(_), Standard::Size) => return None,
+                (_, Standard::Nothing) => "it has no limit: leave `limit` out",
+                (_, Standard::Time(_)) => "its limit is a time, such as 20ms",
+                (_, Standard::Part(_)) => "its limit is a share, such as 90%",
+                (_, Standard::Size) => "its limit is a size, such as 64MiB",
+            };
+            Some(format!("checks.{id}.limit: {wanted}"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! What a refusal announces can be read: whole seconds, or a date (RFC 9110, section 10.2.3).
+
+use super::{Finding, Kind, Scene, Standard, words::thousands};
+use crate::measure::Trouble;
+
+pub(super) const KIND: Kind = Kind {
+    id: "retry_after.parseable",
+    about: "every Retry-After is whole seconds or a date",
+    limit: Standard::Part(1.0),
+    unit: "share",
+    judge,
+};
+
+fn judge(scene: &Scene<'_>) -> Finding {
+    let refusals = &scene.measures.refusals;
+    let draft = KIND.draft("every Retry-After is whole seconds or a date");
+    if refusals.answers == 0 {
+        return scene.nobody_refused(draft);
+    }
+    let announced = refusals.answers - refusals.missing;
+    if announced == 0 {
+        return draft.not_applicable("no refusal carried a Retry-After");
+    }
+    let good = announced - refusals.unreadable;
+    let (share, limit) = (good as f64 / announced as f64, scene.part(&KIND));
+    let mut because = format!("{} of {}", thousands(good), thousands(announced));
+    if let (Some(least), Some(most)) = (refusals.announced.min(), refusals.announced.max()) {
+        because = match refusals.distinct() {
+            1 => format!("{because}; always {least} s"),
+            n => format!("{because}; {n} different, from {least} s to {most} s"),
+        };
+    }
+    draft
+        .judged(share >= limit, share, limit, because)
+        .showing(scene.measures.examples.of(Trouble::Unreadable))
+}

@@ -1,0 +1,113 @@
+//! Shedding begins where arithmetic says it must.
+//!
+//! The depth met by the first shed lies in (A − h, A], where A is the effective bound and what the bucket held at that
+//! instant, anything from nothing to just under one hold, and h the hold of the refused request. That is exact for
+//! every arrival process. What is seen from outside may differ by what can arrive or leave while a request travels.
+//! Its instant is within 3 standard deviations, one hold and one gap of (B + Q)/(x − r).
+
+use std::time::Duration;
+
+use super::{Finding, Kind, Scene, Standard, words};
+use crate::forecast::Onset as Expected;
+use crate::measure::Onset;
+use crate::workload::Span;
+
+pub(super) const KIND: Kind = Kind {
+    id: "shedding.onset",
+    about: "the first shed meets the forecast depth, at the forecast instant",
+    limit: Standard::Nothing,
+    unit: "requests",
+    judge,
+};
+
+/// How long a request travels where no ping has measured it.
+const TRANSIT: Duration = Duration::from_millis(2);
+/// What scheduling on both sides may add to an instant.
+const SCHEDULING: f64 = 0.05;
+
+fn judge(scene: &Scene<'_>) -> Finding {
+    let draft = KIND.draft(promise(scene));
+    let Some(event) = scene.measures.frame.event else {
+        return draft.not_applicable("the plan has no event");
+    };
+    let expected = scene.forecast.queue_bound.effective.requests as f64;
+    match (scene.forecast.onset, scene.measures.onset) {
+        (None, None) => draft.not_applicable("the event offers no more than is served"),
+        (None, Some(onset)) => {
+            let because = format!(
+                "first shed at depth {} though the event offers no more than is served",
+                onset.depth_met.requests
+            );
+            let met = onset.depth_met.requests as f64;
+            draft.judged(false, met, expected, because).showing(vec![onset.attempt.seq])
+        }
+        (Some(forecast), None) => never(scene, draft, event, &forecast),
+        (Some(forecast), Some(onset)) => {
+            let verdict = compare(scene, event, &forecast, &onset);
+            let met = onset.depth_met.requests as f64;
+            draft.judged(verdict.0, met, expected, verdict.1).showing(vec![onset.attempt.seq])
+        }
+    }
+}
+
+fn promise(scene: &Scene<'_>) -> String {
+    let effective = scene.forecast.queue_bound.effective;
+    match scene.forecast.onset {
+        Some(onset) => format!(
+            "(burst + bound)/(offered − drained): shedding begins {} into the event, at {} tokens ({} requests)",
+            words::seconds(onset.after_s),
+            words::thousands(effective.tokens),
+            effective.requests
+        ),
+        None => "nobody is shed".to_owned(),
+    }
+}
+
+fn never(scene: &Scene<'_>, draft: super::Draft, event: Span, forecast: &Expected) -> Finding {
+    let due = event.start.as_secs_f64() + forecast.after_s;
+    if scene.measures.offered == 0 || scene.measures.end.as_secs_f64() <= due {
+        return draft.no_data("the run ended before shedding was due to begin");
+    }
+    let effective = scene.forecast.queue_bound.effective;
+    draft.failed(
+        Some(effective.requests as f64),
+        format!(
+            "nobody was shed; forecast at depth {} after {}; the queue grew to {} requests",
+            effective.requests,
+            words::seconds(forecast.after_s),
+            words::thousands(scene.measures.depths.peak.requests)
+        ),
+    )
+}
+
+/// Whether depth and instant are as forecast, and the sentence that says so.
+fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -> (bool, String) {
+    let basis = &scene.forecast.basis;
+    let (bound, hold) = (forecast.depth_tokens, onset.hold.get().max(1));
+    let met = onset.depth_met.tokens.get();
+    // what can arrive or leave on the way: at least one request of a live run
+    let slack = if scene.live {
+        let median = scene.measures.vitals.pings.took.quantile(0.5);
+        let transit = median.map_or(TRANSIT, |median| median.max(TRANSIT));
+        (basis.offered * transit.as_secs_f64()).ceil().max(1.0) as u64 * basis.largest_hold.get()
+    } else {
+        0
+    };
+    let deep = met + hold + slack > bound && met < bound + hold + slack;
+    let after = onset.sent.since(event.start).as_secs_f64();
+    let excess = basis.tokens_at(basis.offered) - basis.drain.per_sec_f64();
+    let step = if excess > 0.0 { hold as f64 / excess } else { 0.0 };
+    let late = 3.0 * forecast.sd_s + step + 1.0 / basis.offered + if scene.live { SCHEDULING } else { 0.0 };
+    let timely = (after - forecast.after_s).abs() <= late;
+    let (least, most) = (bound / hold, bound.div_ceil(hold));
+    let range = if least == most { least.to_string() } else { format!("{least} or {most}") };
+    let because = format!(
+        "first shed at depth {} ({} tokens) after {}; predicted {range}, after {} ± {}",
+        onset.depth_met.requests,
+        words::thousands(met),
+        words::seconds(after),
+        words::seconds(forecast.after_s),
+        words::seconds(late),
+    );
+    (deep && timely, because)
+}

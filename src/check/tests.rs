@@ -1,0 +1,277 @@
+use serde_json::json;
+
+use super::*;
+use crate::measure::Vital;
+use crate::measure::testing::{arrive, depth, gauge, healthy, record, smoke};
+use crate::observe::{Outcome, RetryAfter};
+use crate::plan::{MemorySource, TargetKind};
+use crate::units::{Moment, Share, Tokens};
+
+/// What one way to break a healthy run does to it.
+type Spoil = fn(&mut Plan, &mut Measures);
+
+/// One way in which we are at fault ourselves.
+type OurFault = fn(&mut Measures);
+
+fn judged(plan: &Plan, measures: &Measures, id: &str) -> Finding {
+    let forecast = Forecast::of(plan);
+    let scene = Scene { plan, forecast: &forecast, measures, live: true, setting: None };
+    find(id).unwrap_or_else(|| panic!("{id}")).judge(&scene)
+}
+
+fn judgement(plan: &Plan, measures: &Measures, interrupted: bool) -> Judgement {
+    let forecast = Forecast::of(plan);
+    Judgement::of(&Scene { plan, forecast: &forecast, measures, live: true, setting: None }, interrupted)
+}
+
+fn each_shed(measures: &mut Measures, seqs: std::ops::Range<u64>, change: fn(&mut crate::observe::Record)) {
+    for seq in seqs {
+        let mut record = record(seq, 5_000, 1, Outcome::Shed);
+        record.depth_met = depth(37);
+        change(&mut record);
+        arrive(measures, &record);
+    }
+}
+
+/// For each check, one way (or more) to break a healthy run that it must see.
+const BROKEN: &[(&str, Spoil)] = &[
+    ("accounting.complete", |_, m| {
+        m.due(crate::observe::Attempt { seq: 99_999, nth: 0 }, Moment::from_secs(4))
+    }),
+    ("accounting.complete", |_, m| m.close(Moment::from_secs(25), &gauge(2), 0)),
+    ("target.alive", |_, m| {
+        m.vital(Vital::TargetEnded { at: Moment::from_secs(9), how: "signal: 9".into() })
+    }),
+    ("target.alive", |_, m| {
+        (126..130).for_each(|i| m.vital(Vital::Ping { at: Moment::from_millis(i * 200), took: None }))
+    }),
+    ("shedding.onset", |_, m| m.onset = None),
+    ("shedding.onset", |_, m| m.onset.as_mut().unwrap().depth_met = depth(34)),
+    ("shedding.onset", |_, m| m.onset.as_mut().unwrap().depth_met = depth(41)),
+    ("shedding.onset", |_, m| m.onset.as_mut().unwrap().sent = Moment::from_millis(3_200)),
+    ("shedding.onset", |plan, _| plan.load.phases[1].rate = crate::units::Rate::per_minute(600).unwrap()),
+    ("shedding.fast", |_, m| each_shed(m, 5_000..5_400, |r| r.ended = r.due + Duration::from_millis(40))),
+    ("shedding.free", |_, m| each_shed(m, 5_000..5_001, |r| r.charged = Tokens::new(1_200))),
+    ("shedding.shape", |_, m| each_shed(m, 5_000..5_001, |r| r.shape = Err("no content-type".into()))),
+    ("retry_after.present", |_, m| each_shed(m, 5_000..5_001, |r| r.retry_after = None)),
+    ("retry_after.parseable", |_, m| {
+        each_shed(m, 5_000..5_001, |r| r.retry_after = Some(RetryAfter::Unreadable("soon".into())));
+    }),
+    ("retry_after.honoured", |_, m| {
+        for seq in 0..15 {
+            let mut record = record(seq, 5_000, 1, Outcome::Shed);
+            (record.attempt.nth, record.probe) = (1, true);
+            m.record(&record);
+        }
+    }),
+    ("memory.ceiling", |_, m| {
+        m.vital(Vital::TargetMemory { at: Moment::from_secs(9), bytes: Bytes::new(99_000_000) })
+    }),
+    ("backlog.drain", |_, m| m.depths.drained = Some(Moment::from_secs(75))),
+    ("backlog.drain", |_, m| (m.depths.drained, m.end) = (None, Moment::from_secs(80))),
+    ("goodput.floor", |_, m| *m = m_without_completions(m)),
+    ("quota.respected", |_, m| m.upstream.refused = m.upstream.forwards / 50),
+    ("quiet.no_false_shed", |_, m| arrive(m, &record(7_000, 500, 1, Outcome::Shed))),
+    ("quiet.no_false_shed", |_, m| arrive(m, &record(7_000, 21_500, 1, Outcome::Expired))),
+];
+
+fn m_without_completions(measures: &Measures) -> Measures {
+    let mut poor = Measures::new(&smoke().plan());
+    for seq in 0..measures.offered {
+        let mut late = record(seq, seq * 20, 5_000, Outcome::Late);
+        late.depth_met = depth(1);
+        arrive(&mut poor, &late);
+    }
+    poor
+}
+
+#[test]
+fn every_check_passes_a_healthy_run() {
+    let plan = smoke().plan();
+    let measures = healthy(&plan);
+    for kind in ALL {
+        let finding = judged(&plan, &measures, kind.id);
+        assert_eq!(finding.verdict, Verdict::Pass, "{}: {}", kind.id, finding.because);
+        assert!(finding.measured.is_some() && finding.expected.is_some(), "{}: numbers are missing", kind.id);
+    }
+    let judgement = judgement(&plan, &measures, false);
+    assert_eq!(judgement.verdict, RunVerdict::Passed, "{:?}", judgement.validity);
+}
+
+#[test]
+fn every_check_fails_the_run_that_breaks_it() {
+    for kind in ALL {
+        assert!(BROKEN.iter().any(|(id, _)| *id == kind.id), "{} has no way to fail", kind.id);
+    }
+    for (n, (id, spoil)) in BROKEN.iter().enumerate() {
+        let mut plan = smoke().plan();
+        let mut measures = healthy(&plan);
+        spoil(&mut plan, &mut measures);
+        let finding = judged(&plan, &measures, id);
+        assert_eq!(finding.verdict, Verdict::Fail, "{id} (case {n}): {}", finding.because);
+        assert!(!finding.promised.is_empty() && !finding.because.is_empty());
+    }
+}
+
+#[test]
+fn no_check_passes_without_data() {
+    for sketch in [smoke(), {
+        let mut quiet = smoke();
+        quiet.phases[1].0 = "600/min";
+        quiet
+    }] {
+        let plan = sketch.plan();
+        for kind in ALL {
+            let finding = judged(&plan, &Measures::new(&plan), kind.id);
+            assert!(
+                matches!(finding.verdict, Verdict::NoData | Verdict::NotApplicable),
+                "{}: {finding:?}",
+                kind.id
+            );
+            assert!(finding.measured.is_none(), "{}: a number from nothing", kind.id);
+        }
+        let judgement = judgement(&plan, &Measures::new(&plan), false);
+        assert_eq!((judgement.verdict, judgement.verdict.exit_code()), (RunVerdict::Invalid, 3));
+    }
+}
+
+#[test]
+fn zero_sheds_in_an_overload_are_missing_data_and_on_a_quiet_day_nothing_to_judge() {
+    let plan = smoke().plan();
+    let mut nobody = Measures::new(&plan);
+    (0..500).for_each(|seq| arrive(&mut nobody, &record(seq, seq * 20, 50, Outcome::Completed)));
+    nobody.close(Moment::from_secs(25), &gauge(0), 0);
+    let ids =
+        ["shedding.fast", "shedding.free", "shedding.shape", "retry_after.present", "retry_after.honoured"];
+    for id in ids {
+        assert_eq!(judged(&plan, &nobody, id).verdict, Verdict::NoData, "{id}");
+    }
+    let mut quiet = smoke();
+    quiet.phases[1].0 = "600/min";
+    for id in ids {
+        assert_eq!(judged(&quiet.plan(), &nobody, id).verdict, Verdict::NotApplicable, "{id}");
+    }
+}
+
+#[test]
+fn an_allowed_lack_of_data_moves_no_exit_code_and_another_does() {
+    let mut plan = smoke().plan();
+    let mut measures = healthy(&plan);
+    measures.returns = crate::measure::Returns::default();
+    assert_eq!(judgement(&plan, &measures, false).verdict, RunVerdict::Inconclusive);
+    let allow = CheckOverride { allow_no_data: true, ..CheckOverride::default() };
+    plan.checks.insert("retry_after.honoured".into(), allow);
+    let judgement = judgement(&plan, &measures, false);
+    assert_eq!(judgement.verdict, RunVerdict::Passed);
+    assert!(judgement.findings.iter().any(|f| f.verdict == Verdict::NoData && f.tolerated));
+}
+
+#[test]
+fn a_plan_may_move_a_limit_or_turn_a_check_off() {
+    let mut plan = smoke().plan();
+    let measures = healthy(&plan);
+    let set = |limit| CheckOverride { limit: Some(limit), ..CheckOverride::default() };
+    plan.checks.insert("goodput.floor".into(), set(Limit::Part(Share::new(1.0).unwrap())));
+    plan.checks.insert("memory.ceiling".into(), set(Limit::Size(Bytes::new(11_000_000))));
+    plan.checks.insert("shedding.free".into(), CheckOverride { off: true, ..CheckOverride::default() });
+    assert_eq!(judged(&plan, &measures, "memory.ceiling").verdict, Verdict::Fail);
+    assert_eq!(judged(&plan, &measures, "goodput.floor").expected, Some(1_200_000.0 / 60.0 / 1_200.0));
+    assert_eq!(judged(&plan, &measures, "shedding.free").verdict, Verdict::NotApplicable);
+    assert!(faults(&plan.checks).is_empty());
+    plan.checks.insert("shedding.fast".into(), set(Limit::Count(3)));
+    plan.checks.insert("shedding.fats".into(), CheckOverride::default());
+    let faults = faults(&plan.checks).join("\n");
+    assert!(
+        faults.contains("its limit is a time") && faults.contains("did you mean `shedding.fast`"),
+        "{faults}"
+    );
+}
+
+#[test]
+fn interrupted_comes_before_invalid_before_failed_before_no_data() {
+    let mut plan = smoke().plan();
+    let mut measures = healthy(&plan);
+    let verdict = |plan: &Plan, measures: &Measures, stop| {
+        let judgement = judgement(plan, measures, stop);
+        let passed = judgement.findings.iter().filter(|f| f.verdict == Verdict::Pass).count();
+        (judgement.verdict, passed > 0)
+    };
+    measures.returns = crate::measure::Returns::default();
+    assert_eq!(verdict(&plan, &measures, false), (RunVerdict::Inconclusive, true));
+    measures.upstream.refused = measures.upstream.forwards;
+    assert_eq!(verdict(&plan, &measures, false), (RunVerdict::Failed, true));
+    plan.validity.lag_p99 = Some(Duration::ZERO);
+    (0..100).for_each(|_| measures.lag.record(Duration::from_millis(41)));
+    assert_eq!(verdict(&plan, &measures, false), (RunVerdict::Invalid, false));
+    assert_eq!(verdict(&plan, &measures, true), (RunVerdict::Interrupted, false));
+    assert_eq!(RunVerdict::Interrupted.exit_code(), 130);
+}
+
+#[test]
+fn every_fault_of_ours_makes_the_run_invalid() {
+    let plan = smoke().plan();
+    let spoils: [(&str, OurFault); 5] = [
+        ("lag p99", |m| (0..500).for_each(|_| m.lag.record(Duration::from_millis(41)))),
+        ("not sent in time", |m| {
+            (0..10).for_each(|i| arrive(m, &record(8_000 + i, 4_000, 0, Outcome::Unsent)))
+        }),
+        ("one side only", |m| m.unjoined = 200),
+        ("stopped answering", |m| m.vital(Vital::ProviderSilent { at: Moment::from_secs(5) })),
+        ("the clock was set", |m| m.vital(Vital::ClockStep { at: Moment::from_secs(5), seconds: -30.0 })),
+    ];
+    for (says, spoil) in spoils {
+        let mut measures = healthy(&plan);
+        spoil(&mut measures);
+        let judgement = judgement(&plan, &measures, false);
+        assert_eq!(judgement.verdict, RunVerdict::Invalid, "{says}");
+        assert!(
+            judgement.validity.reasons.iter().any(|reason| reason.contains(says)),
+            "{:?}",
+            judgement.validity
+        );
+    }
+}
+
+#[test]
+fn a_foreign_target_has_a_ceiling_only_where_the_plan_names_one() {
+    let mut plan = smoke().plan();
+    let measures = healthy(&plan);
+    plan.target.kind = TargetKind::Url { url: "http://127.0.0.1:1".into(), policy: None };
+    assert_eq!(judged(&plan, &measures, "memory.ceiling").verdict, Verdict::NotApplicable);
+    plan.target.memory = Some(MemorySource { pid: 1, ceiling: Some(Bytes::new(12_000_000)) });
+    assert_eq!(judged(&plan, &measures, "memory.ceiling").verdict, Verdict::Fail);
+}
+
+#[test]
+fn in_virtual_time_sockets_and_memory_do_not_apply() {
+    let plan = smoke().plan();
+    let (measures, forecast) = (healthy(&plan), Forecast::of(&plan));
+    let scene = Scene { plan: &plan, forecast: &forecast, measures: &measures, live: false, setting: None };
+    for id in ["target.alive", "shedding.fast", "memory.ceiling"] {
+        assert_eq!(find(id).unwrap().judge(&scene).verdict, Verdict::NotApplicable, "{id}");
+    }
+    assert_eq!(find("shedding.onset").unwrap().judge(&scene).verdict, Verdict::Pass);
+}
+
+#[test]
+fn the_first_shed_may_meet_either_neighbour_of_the_bound() {
+    let plan = smoke().plan();
+    let forecast = Forecast::of(&plan);
+    for (met, passes) in [(36, false), (37, true), (38, true), (39, false)] {
+        let mut measures = healthy(&plan);
+        measures.onset.as_mut().unwrap().depth_met = depth(met);
+        let scene =
+            Scene { plan: &plan, forecast: &forecast, measures: &measures, live: false, setting: None };
+        let finding = find("shedding.onset").unwrap().judge(&scene);
+        assert_eq!(finding.verdict == Verdict::Pass, passes, "{met}: {}", finding.because);
+        assert!(finding.because.contains("predicted 37 or 38"), "{}", finding.because);
+        assert_eq!(finding.measured, Some(met as f64));
+    }
+}
+
+#[test]
+fn ids_are_unique_and_the_table_reads_as_json() {
+    let ids: std::collections::BTreeSet<_> = ALL.iter().map(|kind| kind.id).collect();
+    assert_eq!(ids.len(), ALL.len());
+    assert_eq!(json!(Verdict::NoData), json!("no_data"));
+}

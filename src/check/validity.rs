@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use super::{Scene, words};
+use crate::observe::Outcome;
+use crate::units::{Moment, show_duration};
+
+/// A step of the wall clock smaller than this is a correction, not a fault.
+const STEP: f64 = 1.0;
+
+/// Whether the run itself was any good: what it did, against what it must do, and every reason why not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Validity {
+    /// Lag at the 99th percentile; absent if nothing was sent.
+    pub lag_p99: Option<Duration>,
+    /// The most that is allowed.
+    pub lag_limit: Duration,
+    /// Requests that could not be sent in time.
+    pub unsent: u64,
+    /// Their share of all that were offered.
+    pub unsent_share: f64,
+    /// Requests seen on one side only.
+    pub unjoined: u64,
+    /// Their share of all attempts.
+    pub unjoined_share: f64,
+    /// The rate of sending over the planned one; absent of fewer than two requests.
+    pub achieved: Option<f64>,
+    /// Why the run is invalid; empty if it is not.
+    pub reasons: Vec<String>,
+}
+
+impl Validity {
+    /// Judges the run itself.
+    pub fn of(scene: &Scene<'_>) -> Self {
+        let (plan, measures) = (scene.plan, scene.measures);
+        let share = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
+        let unsent = measures.arrivals.get(Outcome::Unsent);
+        let mut validity = Self {
+            lag_p99: measures.lag.quantile(0.99),
+            lag_limit: plan.lag_limit(),
+            unsent,
+            unsent_share: share(unsent, measures.offered),
+            unjoined: measures.unjoined,
+            unjoined_share: share(measures.unjoined, measures.attempts.total()),
+            achieved: measures.achieved(),
+            reasons: Vec::new(),
+        };
+        validity.reasons = validity.reasons(scene);
+        validity
+    }
+
+    /// True if nothing speaks against the run.
+    pub fn is_valid(&self) -> bool {
+        self.reasons.is_empty()
+    }
+
+    fn reasons(&self, scene: &Scene<'_>) -> Vec<String> {
+        let (limits, measures) = (&scene.plan.validity, scene.measures);
+        let mut reasons = Vec::new();
+        let mut add = |reason: String| reasons.push(reason);
+        if measures.offered == 0 {
+            add("no request came due: there is nothing to judge".to_owned());
+        }
+        if let Some(lag) = self.lag_p99.filter(|lag| scene.live && *lag > self.lag_limit) {
+            add(format!(
+                "lag p99 {} (limit {}){}; the machine was too slow for {}",
+                show_duration(lag),
+                show_duration(self.lag_limit),
+                from_second(scene),
+                fastest(scene)
+            ));
+        }
+        if self.unsent_share > limits.unsent.get() {
+            let count = words::thousands(self.unsent);
+            add(format!(
+                "{count} of {} requests were not sent in time (limit {})",
+                words::thousands(measures.offered),
+                limits.unsent
+            ));
+        }
+        if self.unjoined_share > limits.unjoined.get() {
+            add(format!(
+                "{} requests were seen on one side only, {} of all (limit {}): is the provider's address the gateway's upstream, and does it pass the request id on?",
+                words::thousands(self.unjoined),
+                words::percent(self.unjoined_share),
+                limits.unjoined
+            ));
+        }
+        if let Some(achieved) = self.achieved.filter(|achieved| *achieved < limits.achieved.get()) {
+            add(format!(
+                "only {} of the planned rate was reached (limit {})",
+                words::percent(achieved),
+                limits.achieved
+            ));
+        }
+        if let Some(at) = measures.vitals.provider_silent {
+            add(format!(
+                "our own provider stopped answering {} into the run",
+                words::seconds(at.as_secs_f64())
+            ));
+        }
+        for (at, seconds) in measures.vitals.clock_steps.iter().filter(|(_, seconds)| seconds.abs() >= STEP) {
+            add(format!(
+                "the clock was set by {seconds:.1} s, {} into the run",
+                words::seconds(at.as_secs_f64())
+            ));
+        }
+        reasons
+    }
+}
+
+/// From which second on requests were sent too late.
+fn from_second(scene: &Scene<'_>) -> String {
+    let limit = scene.plan.lag_limit();
+    let frame = &scene.measures.frame;
+    let first = scene.measures.windows.iter().position(|window| window.lag_max > limit);
+    first.map_or(String::new(), |i| {
+        format!(" from second {} on", frame.begins(i).since(Moment::ZERO).as_secs())
+    })
+}
+
+/// The highest rate of the plan.
+fn fastest(scene: &Scene<'_>) -> String {
+    let phases = scene.plan.load.phases.iter();
+    let fastest = phases.max_by(|a, b| a.rate.per_sec_f64().total_cmp(&b.rate.per_sec_f64()));
+    fastest.map_or(String::new(), |phase| format!("{}/min", words::number(phase.rate.per_min_f64())))
+}

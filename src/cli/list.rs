@@ -1,0 +1,94 @@
+//! `tenfold list`: the names a plan or a command line can use.
+
+use super::{exit, say};
+use crate::admission::{bounds, orders, retry_after};
+use crate::plan::CHECKS;
+use crate::workload::arrivals;
+
+/// List the names plans and commands can use.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// One table only
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(ALL.iter().map(|table| table.name)))]
+    table: Option<String>,
+}
+
+/// A table of names, each with a line about it.
+struct Table {
+    name: &'static str,
+    about: &'static str,
+    rows: fn() -> Vec<(&'static str, &'static str)>,
+}
+
+/// Every table, sorted.
+const ALL: &[Table] = &[
+    Table {
+        name: "arrivals",
+        about: "arrival processes (load.arrivals)",
+        rows: || arrivals::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+    },
+    Table {
+        name: "bounds",
+        about: "bounds on the queue (target.embedded.bound)",
+        rows: || bounds::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+    },
+    Table {
+        name: "checks",
+        about: "checks (checks)",
+        rows: || CHECKS.iter().map(|check| (check.id, check.about)).collect(),
+    },
+    Table {
+        name: "formats",
+        about: "formats of a report (--format)",
+        rows: || {
+            vec![
+                ("json", "the whole report, for scripts"),
+                ("text", "the verdict and its reasons, for a terminal"),
+            ]
+        },
+    },
+    Table {
+        name: "orders",
+        about: "orders of service (target.embedded.order)",
+        rows: || orders::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+    },
+    Table {
+        name: "retry-after",
+        about: "Retry-After strategies (target.embedded.retry_after)",
+        rows: || retry_after::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+    },
+];
+
+impl Args {
+    /// Prints one table, or all.
+    pub(super) fn run(&self) -> u8 {
+        let wanted = |table: &&Table| self.table.as_deref().is_none_or(|name| name == table.name);
+        let tables: Vec<String> = ALL.iter().filter(wanted).map(render).collect();
+        say(&tables.join("\n"));
+        exit::PASSED
+    }
+}
+
+fn render(table: &Table) -> String {
+    let rows = (table.rows)();
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    let lines = rows.iter().map(|(name, about)| format!("  {name:width$}  {about}\n"));
+    format!("{}\n{}", table.about, lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_sorted_and_every_row_says_something() {
+        assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
+        for table in ALL {
+            let rows = (table.rows)();
+            assert!(rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "{}", table.name);
+            assert!(rows.iter().all(|(name, about)| !name.is_empty() && !about.is_empty()), "{}", table.name);
+            assert!(!rows.is_empty(), "{}", table.name);
+        }
+        assert!(render(&ALL[4]).contains("  fifo  first in, first out\n"));
+    }
+}

@@ -1,0 +1,239 @@
+//! `tenfold run`: a rehearsal from its plan to its verdict.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::load::{PlanArgs, TargetArgs};
+use super::progress::Progress;
+use super::{complain, exit, faults, signals};
+use crate::check::{Judgement, RunVerdict, Scene};
+use crate::forecast::Forecast;
+use crate::live::{self, Ended, Needs, Options, Run, Stop};
+use crate::plan::{Plan, TargetKind};
+use crate::report::{self, DryRun, Format, Inputs, RawRefusal, Report, RunHeader, Style};
+use crate::units::parse_duration;
+
+/// Rehearse a plan with real sockets, and judge what came of it
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    plan: PlanArgs,
+
+    #[command(flatten)]
+    target: TargetArgs,
+
+    /// Wait so long for a target that does not answer yet
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    wait_ready: Option<Duration>,
+
+    /// Show what would happen and what it would take, and send nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// The form of the result on stdout
+    #[arg(long, default_value = "text", value_parser = format)]
+    format: &'static Format,
+
+    /// Where reports are written, in folders named after plan and run
+    #[arg(long, value_name = "DIR", default_value = "reports")]
+    out: PathBuf,
+}
+
+/// The plan in its two sizes, each with its forecast.
+struct Whole {
+    plan: Plan,
+    event: Forecast,
+    rehearsal: Forecast,
+}
+
+impl Args {
+    /// Runs it; gives the exit code.
+    pub(super) fn run(&self, quiet: bool) -> u8 {
+        let loaded = match self.plan.load_for(&self.target, quiet) {
+            Ok(loaded) => loaded,
+            Err(code) => return code,
+        };
+        let plan = loaded.plan.rehearsed();
+        let (event, rehearsal) = (Forecast::of(&loaded.plan), Forecast::of(&plan));
+        let whole = Whole { plan, event, rehearsal };
+        let told = if self.dry_run { self.show(&whole) } else { self.rehearse(&whole, quiet) };
+        told.unwrap_or_else(|failure| {
+            complain(&format!("error: {}\n", lines(&failure.0)));
+            exit::COULD_NOT_RUN
+        })
+    }
+
+    /// What would happen.
+    fn show(&self, whole: &Whole) -> Result<u8, Failure> {
+        let needs = Needs::of(&whole.plan);
+        needs.secure()?;
+        for warning in needs.warnings(&whole.plan) {
+            complain(&format!("warning: {warning}\n"));
+        }
+        let provider = &whole.plan.provider;
+        let fixed = (!provider.listen.ends_with(":0")).then(|| format!("http://{}", provider.listen));
+        let address = provider.advertise.clone().or(fixed);
+        let dry = DryRun { plan: &whole.plan, forecast: &whole.rehearsal, provider: address.as_deref() };
+        let mut text = Vec::new();
+        dry.render(&style(), &mut text)?;
+        print(&text);
+        Ok(exit::PASSED)
+    }
+
+    /// The real thing.
+    fn rehearse(&self, whole: &Whole, quiet: bool) -> Result<u8, Failure> {
+        let Whole { plan, rehearsal, .. } = whole;
+        // whatever can be wrong with it is wrong now, and not when there is a result to be written
+        let folder = self.out.join(&plan.name);
+        fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, &e))?;
+        let stop = Stop::new();
+        let caught = signals::watch(stop.clone())?;
+        let foreign = matches!(plan.target.kind, TargetKind::Url { .. });
+        let announce: Option<fn(&str)> = if foreign && !quiet { Some(announce) } else { None };
+        let options = Options { wait_ready: self.wait_ready, announce, ..Options::default() };
+        let mut progress = Progress::new(plan, rehearsal, quiet);
+        let run = live::run(plan, &options, &mut |now| progress.show(now), &stop);
+        progress.clear();
+        let run = match run {
+            Err(live::LiveError::Interrupted) => return Ok(caught.code()),
+            other => other?,
+        };
+        let folder = fresh(&folder, &run.run_id).map_err(|e| cannot_write(&folder, &e))?;
+        let report = reported(whole, run, &folder);
+        write(&report, &folder).map_err(|e| cannot_write(&folder, &e))?;
+        let mut text = Vec::new();
+        (self.format.render)(&report, &style(), &mut text)?;
+        print(&text);
+        Ok(match report.verdict {
+            RunVerdict::Interrupted => caught.code(),
+            verdict => verdict.exit_code(),
+        })
+    }
+}
+
+/// Judges a run and puts it into a report.
+fn reported(whole: &Whole, run: Run, folder: &Path) -> Report {
+    let Whole { plan, event, rehearsal } = whole;
+    let scene = Scene { plan, forecast: rehearsal, measures: &run.measures, live: true, setting: None };
+    let judgement = Judgement::of(&scene, run.ended_by == Ended::Interrupted);
+    let refusals = run.evidence.into_iter().map(|raw| RawRefusal {
+        seq: raw.seq,
+        status: raw.status,
+        headers: raw.headers,
+        body: raw.body,
+    });
+    Report::of(Inputs {
+        header: RunHeader {
+            id: run.run_id,
+            started: run.started,
+            took: run.took,
+            target: run.target,
+            ended_early: match run.ended_by {
+                Ended::Done => None,
+                Ended::Interrupted => Some("interrupted".to_owned()),
+                Ended::Aborted(why) => Some(why),
+            },
+            path: Some(folder.join(REPORT).display().to_string()),
+        },
+        plan,
+        event,
+        rehearsal,
+        measures: &run.measures,
+        judgement: &judgement,
+        refusals: refusals.collect(),
+    })
+}
+
+/// The report's file in its folder.
+const REPORT: &str = "report.json";
+
+/// A folder of this run's own in `parent`: two runs of one second get two.
+fn fresh(parent: &Path, run_id: &str) -> io::Result<PathBuf> {
+    let mut folder = parent.join(run_id);
+    for n in 2..100 {
+        match fs::create_dir(&folder) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                folder = parent.join(format!("{run_id}-{n}"))
+            }
+            other => return other.map(|()| folder),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Writes the report beside its place first, so that none is ever half there.
+fn write(report: &Report, folder: &Path) -> io::Result<()> {
+    let json = report::find("json").ok_or(io::ErrorKind::Unsupported)?;
+    let mut text = Vec::new();
+    (json.render)(report, &Style::default(), &mut text)?;
+    let draft = folder.join(format!(".{REPORT}"));
+    fs::write(&draft, text)?;
+    fs::rename(draft, folder.join(REPORT))
+}
+
+fn cannot_write(folder: &Path, error: &io::Error) -> Failure {
+    Failure(format!(
+        "reports cannot be written to {}: {error} (--out DIR takes another place)",
+        folder.display()
+    ))
+}
+
+/// Says where a gateway that is already running must send its calls.
+fn announce(url: &str) {
+    complain(&format!("the provider listens at {url}: that is the upstream the gateway must call\n"));
+}
+
+/// Why a command could not be carried out: one message with everything that lies behind it.
+struct Failure(String);
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let behind = std::iter::successors(error.source(), |e| e.source()).map(|e| format!(": {e}"));
+        Self(format!("{error}{}", behind.collect::<String>()))
+    }
+}
+
+/// The text with its lines kept and everything else that could move a cursor written out.
+fn lines(text: &str) -> String {
+    text.lines().map(faults::tame).collect::<Vec<_>>().join("\n")
+}
+
+/// A result. A reader that has gone away (`| head`) is no error.
+fn print(text: &[u8]) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text).and_then(|()| out.flush());
+}
+
+fn style() -> Style {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    Style { colour: io::stdout().is_terminal() && !plain, ascii: false }
+}
+
+fn format(name: &str) -> Result<&'static Format, String> {
+    report::find(name).ok_or_else(|| {
+        let known: Vec<_> = report::ALL.iter().map(|format| format.name).collect();
+        format!("known: {}", known.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_runs_of_one_second_have_two_folders() {
+        let parent = tempfile::tempdir().unwrap();
+        let (first, second) = (fresh(parent.path(), "id").unwrap(), fresh(parent.path(), "id").unwrap());
+        assert_eq!((first, second), (parent.path().join("id"), parent.path().join("id-2")));
+        assert!(fresh(&parent.path().join("missing"), "id").is_err());
+    }
+
+    #[test]
+    fn a_failure_tells_what_lies_behind_it() {
+        let behind = live::LiveError::Thread(io::Error::other("no memory"));
+        assert!(Failure::from(behind).0.ends_with("(ulimit -u) or free some memory: no memory"));
+        assert_eq!(lines("a\u{1b}b\nc"), "a\\u{1b}b\nc");
+    }
+}

@@ -1,0 +1,206 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use http_body_util::{BodyExt, Full};
+use tokio::time::Sleep;
+
+use super::shell::Ticket;
+use crate::units::Tokens;
+
+/// Why a body broke off.
+type Broken = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// It is all there.
+    Whole(Full<Bytes>),
+    /// It passes through from the provider.
+    Passing(Box<Passing>),
+}
+
+/// A provider's answer on its way to the caller. The hold is kept until its end; if this is dropped before, the
+/// caller has left, and the call to the provider is cancelled with it.
+#[derive(Debug)]
+pub(crate) struct Passing {
+    /// What was read already.
+    first: Bytes,
+    upstream: reqwest::Body,
+    open: Option<(Ticket, Ending)>,
+    until: Pin<Box<Sleep>>,
+}
+
+/// What the end of a provider's answer means.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ending {
+    /// It was a success.
+    Success,
+    /// It was an error; `known` if the provider surely did no work.
+    Failure { known: bool },
+}
+
+impl Ending {
+    /// Closes `ticket` at the end of an answer that `used` so many tokens, if it said.
+    pub(crate) fn close(self, ticket: Ticket, used: Option<Tokens>) {
+        match self {
+            Self::Success => ticket.settled(used),
+            Self::Failure { known } => ticket.failed(known),
+        }
+    }
+}
+
+impl From<Bytes> for Body {
+    fn from(bytes: Bytes) -> Self {
+        Self::Whole(Full::new(bytes))
+    }
+}
+
+impl Passing {
+    /// Passes on `first` and then the rest of `upstream`, until it ends or `until` comes, and then closes `ticket`.
+    pub(crate) fn new(
+        first: Bytes,
+        upstream: reqwest::Body,
+        ticket: Ticket,
+        ending: Ending,
+        until: Pin<Box<Sleep>>,
+    ) -> Self {
+        Self { first, upstream, open: Some((ticket, ending)), until }
+    }
+
+    fn close(&mut self, whole: bool) {
+        match self.open.take() {
+            Some((ticket, ending)) if whole => ending.close(ticket, None),
+            Some((ticket, _)) => ticket.failed(false),
+            None => {}
+        }
+    }
+}
+
+impl http_body::Body for Passing {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if !self.first.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.first)))));
+        }
+        if self.until.as_mut().poll(cx).is_ready() {
+            self.close(false);
+            return Poll::Ready(Some(Err("the deadline came before the end of the answer".into())));
+        }
+        match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
+            Some(Ok(frame)) => {
+                // a body of known length is not asked again after its last byte
+                if self.upstream.is_end_stream() || self.upstream.size_hint().exact() == Some(0) {
+                    self.close(true);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                self.close(false);
+                Poll::Ready(Some(Err(error.into())))
+            }
+            None => {
+                self.close(true);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, first) = (self.upstream.size_hint(), self.first.len() as u64);
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest.lower().saturating_add(first));
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper.saturating_add(first));
+        }
+        hint
+    }
+}
+
+impl http_body::Body for Body {
+    type Data = Bytes;
+    type Error = Broken;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match self.get_mut() {
+            Self::Whole(full) => Pin::new(full).poll_frame(cx).map_err(|never| match never {}),
+            Self::Passing(passing) => Pin::new(passing.as_mut()).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        // a passing body is polled to its end, since that is what closes its ticket
+        matches!(self, Self::Whole(full) if full.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(full) => full.size_hint(),
+            Self::Passing(passing) => passing.size_hint(),
+        }
+    }
+}
+
+/// What became of a body that was to be read whole.
+#[derive(Debug)]
+pub(crate) enum Collected {
+    /// All of it.
+    Whole(Bytes),
+    /// It is larger than the limit.
+    TooLarge,
+    /// It broke off.
+    Broken,
+}
+
+/// Reads `body` whole, up to `limit` bytes, into one buffer of its own: the connection's buffer is free again.
+pub(crate) async fn collect<B>(mut body: B, limit: usize) -> Collected
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
+    let told = usize::try_from(body.size_hint().exact().unwrap_or(0)).unwrap_or(usize::MAX);
+    if told > limit {
+        return Collected::TooLarge;
+    }
+    // what a header claims is believed up to this much before it is there
+    let mut whole = Vec::with_capacity(told.min(64 << 10));
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return Collected::Broken };
+        let Ok(data) = frame.into_data() else { continue };
+        if data.len() > limit - whole.len() {
+            return Collected::TooLarge;
+        }
+        whole.extend_from_slice(&data);
+    }
+    Collected::Whole(whole.into())
+}
+
+/// The beginning of a provider's answer.
+#[derive(Debug)]
+pub(crate) enum Begun {
+    /// It was all there is.
+    Whole(Bytes),
+    /// There is more than was to be read.
+    More(Bytes),
+    /// It broke off.
+    Broken,
+}
+
+/// Reads the beginning of `body`: all of it, if that is at most `limit` bytes.
+pub(crate) async fn begin(body: &mut reqwest::Body, limit: usize) -> Begun {
+    let mut first = Vec::new();
+    while first.len() <= limit {
+        match body.frame().await {
+            Some(Ok(frame)) => first.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data)),
+            Some(Err(_)) => return Begun::Broken,
+            None => return Begun::Whole(first.into()),
+        }
+    }
+    Begun::More(first.into())
+}

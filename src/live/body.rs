@@ -1,0 +1,151 @@
+//! Request bodies: built once a class, stamped when they are written.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use super::{Clock, Seen};
+use crate::observe::{Attempt, Sighting};
+use crate::provider::wire::openai;
+use crate::units::Moment;
+use crate::workload::Class;
+
+/// Stands where the id goes while a body is built; no prompt contains it.
+const PLACE: &str = "{id}";
+
+/// The body of every request of a class but for the id: O(1) memory and work a request, whatever the prompt's size.
+#[derive(Debug, Clone)]
+pub(super) struct Template {
+    head: Bytes,
+    tail: Bytes,
+}
+
+impl Template {
+    /// The body of `class`, asking for `model`.
+    pub(super) fn new(model: &str, class: &Class) -> Self {
+        let whole = openai::request_body(model, class.prompt, class.bytes.get(), class.max_tokens, PLACE);
+        // the id is the last member: the last place is its own, whatever the model is called
+        let (head, tail) = whole.rsplit_once(PLACE).unwrap_or((&whole, ""));
+        Self { head: Bytes::copy_from_slice(head.as_bytes()), tail: Bytes::copy_from_slice(tail.as_bytes()) }
+    }
+
+    /// The body with `id` in its place; `written` learns when it is first asked for.
+    pub(super) fn body(&self, id: String, written: Arc<Written>) -> Stamped {
+        Stamped { parts: [self.head.clone(), id.into(), self.tail.clone()], next: 0, written }
+    }
+}
+
+/// When an attempt was written: the instant the connection is up and asks for the body, its head being in the buffer.
+#[derive(Debug)]
+pub(super) struct Written {
+    attempt: Attempt,
+    clock: Clock,
+    out: Sender<Seen>,
+    /// Nanoseconds; `u64::MAX` until it is written.
+    at: AtomicU64,
+}
+
+impl Written {
+    /// Not written yet. Sightings of it go to `out`.
+    pub(super) fn new(attempt: Attempt, clock: Clock, out: Sender<Seen>) -> Arc<Self> {
+        Arc::new(Self { attempt, clock, out, at: AtomicU64::new(u64::MAX) })
+    }
+
+    /// When it was written, if it was.
+    pub(super) fn at(&self) -> Option<Moment> {
+        let nanos = self.at.load(Ordering::Acquire);
+        (nanos != u64::MAX).then(|| Moment::from_nanos(nanos))
+    }
+
+    /// Says that it was written at `at`, unless that was said before. Gives the instant that counts.
+    pub(super) fn mark(&self, at: Moment) -> Moment {
+        let first = self.at.compare_exchange(u64::MAX, at.as_nanos(), Ordering::AcqRel, Ordering::Acquire);
+        match first {
+            Ok(_) => {
+                // nobody listens any more once the run is over
+                let _ = self.out.send(Seen::Sighting(Sighting::Sent { attempt: self.attempt, at }));
+                at
+            }
+            Err(earlier) => Moment::from_nanos(earlier),
+        }
+    }
+}
+
+/// A body of three pieces that notes when it is first asked for.
+#[derive(Debug)]
+pub(super) struct Stamped {
+    parts: [Bytes; 3],
+    next: usize,
+    written: Arc<Written>,
+}
+
+impl Body for Stamped {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.next == 0 {
+            self.written.mark(self.written.clock.now());
+        }
+        let next = self.next;
+        let part = self.parts.get_mut(next).map(std::mem::take);
+        self.next += 1;
+        Poll::Ready(part.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.next >= self.parts.len()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.parts.iter().map(|part| part.len() as u64).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::live::testing;
+    use crate::units::Tokens;
+
+    #[test]
+    fn a_body_is_the_whole_request_with_its_id_and_is_stamped_once() {
+        let plan = testing::plan("http://127.0.0.1:1");
+        let class = &plan.requests.classes()[0];
+        let template = Template::new("a {id} model", class);
+        let (out, seen) = mpsc::channel();
+        let written = Written::new(Attempt { seq: 4, nth: 0 }, Clock::start(), out);
+        let mut body = template.body("tenfold-1".into(), written.clone());
+        let size = body.size_hint().exact().unwrap();
+        assert_eq!(written.at(), None);
+
+        let mut whole = Vec::new();
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        while let Poll::Ready(Some(frame)) = Pin::new(&mut body).poll_frame(&mut cx) {
+            whole.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
+        assert_eq!(whole.len() as u64, size);
+        let request: openai::Request = serde_json::from_slice(&whole).unwrap();
+        assert_eq!(request.user.as_deref(), Some("tenfold-1"));
+        assert_eq!(request.model.as_deref(), Some("a {id} model"));
+        assert_eq!((request.prompt_words(), request.max_output()), (class.prompt, Some(Tokens::new(4))));
+
+        let other = template.body("tenfold-2".into(), written.clone());
+        assert_eq!(other.parts[0].as_ptr(), template.head.as_ptr(), "the prompt is shared, not copied");
+
+        let stamp = written.at().unwrap();
+        assert_eq!(written.mark(Moment::NEVER), stamp, "the first stamp stays");
+        assert_eq!(seen.try_iter().count(), 1);
+    }
+}

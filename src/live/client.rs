@@ -1,0 +1,255 @@
+//! The callers: one runtime on one thread, an exchange a task. It never waits for an answer in order to send.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{Notify, watch};
+
+use super::body::{Template, Written};
+use super::evidence::{Evidence, Locker};
+use super::pacer::Departure;
+use super::pacing::Paced;
+use super::request::Wire;
+use super::trouble::{self, Trouble};
+use super::{Clock, LiveError, Seen, reading};
+use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
+use crate::plan::{Plan, Refusal};
+use crate::units::Moment;
+use crate::workload::{Class, Cohort, Mix};
+
+/// The most of a body that is read.
+const LARGEST: usize = 1 << 20;
+
+/// What every exchange of a run shares.
+#[derive(Debug)]
+pub(super) struct Callers {
+    wire: Wire,
+    mix: Mix,
+    templates: Vec<Template>,
+    expect: Refusal,
+    most_open: u32,
+    open: AtomicU32,
+    /// Wakes the loop when the last open exchange has ended.
+    closed: Notify,
+    cohort: Mutex<Cohort>,
+    locker: Mutex<Locker>,
+    clock: Clock,
+    out: Sender<Seen>,
+    returns: Sender<Departure>,
+    paced: Arc<Paced>,
+}
+
+/// The ends of the channels the client holds.
+#[derive(Debug)]
+pub(super) struct Ends {
+    /// Sightings go here.
+    pub(super) out: Sender<Seen>,
+    /// Returning callers go back to the pacing thread here.
+    pub(super) returns: Sender<Departure>,
+    /// What the pacing thread counts.
+    pub(super) paced: Arc<Paced>,
+}
+
+impl Callers {
+    /// The callers of `plan`, sending over `wire`; the load begins at `start`.
+    pub(super) fn new(plan: &Plan, wire: Wire, clock: Clock, start: Moment, ends: Ends) -> Arc<Self> {
+        let request = &plan.target.request;
+        Arc::new(Self {
+            templates: plan.requests.classes().iter().map(|c| Template::new(&request.model, c)).collect(),
+            mix: plan.requests.clone(),
+            expect: plan.expect.refusal.clone(),
+            most_open: plan.max_outstanding,
+            open: AtomicU32::new(0),
+            closed: Notify::new(),
+            cohort: Mutex::new(Cohort::new(plan.probes)),
+            locker: Mutex::new(Locker::new(request.headers.values().cloned(), start)),
+            wire,
+            clock,
+            out: ends.out,
+            returns: ends.returns,
+            paced: ends.paced,
+        })
+    }
+
+    /// How many exchanges are open.
+    pub(super) fn open(&self) -> u32 {
+        self.open.load(Ordering::Acquire)
+    }
+
+    /// The raw refusals that were kept; none are left.
+    pub(super) fn take_evidence(&self) -> Vec<Evidence> {
+        let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
+        locker.take()
+    }
+
+    fn say(&self, sighting: Sighting) {
+        // nobody listens any more once the run is over
+        let _ = self.out.send(Seen::Sighting(sighting));
+    }
+
+    /// Begins an exchange, or says why not.
+    fn begin(self: &Arc<Self>, departure: Departure) {
+        let (attempt, class) = (departure.attempt, self.mix.class(departure.class));
+        let at = self.clock.now();
+        // whoever would have left by now is not sent any more: the lateness is ours
+        let why = if at >= departure.due + class.patience {
+            Some(Unsent::Late)
+        } else if self.open() >= self.most_open {
+            Some(Unsent::Outstanding)
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            self.say(Sighting::Unsent { attempt, at, why });
+            return;
+        }
+        let open = Open::new(Arc::clone(self));
+        tokio::spawn(async move { open.0.exchange(departure, at).await });
+    }
+
+    /// One exchange from its first byte to its last, or to the end of its caller's patience.
+    async fn exchange(&self, departure: Departure, begun: Moment) {
+        let Departure { due, attempt, .. } = departure;
+        let class = self.mix.class(departure.class);
+        let leaves = self.clock.tokio_instant(due + class.patience);
+        let written = Written::new(attempt, self.clock, self.out.clone());
+        // dropping the exchange closes its connection
+        let result = tokio::time::timeout_at(leaves, self.talk(departure, class, begun, &written)).await;
+        let at = self.clock.now();
+        let sighting = match result {
+            Ok(Err(Trouble::Exhausted)) if written.at().is_none() => {
+                Sighting::Unsent { attempt, at, why: Unsent::Exhausted }
+            }
+            // where no connection came up, the target would not let us write: we had begun in time
+            other => {
+                written.mark(begun);
+                match other {
+                    Err(_) => Sighting::Left { attempt, at },
+                    Ok(Ok(answer)) => Sighting::Answered { attempt, at, answer },
+                    Ok(Err(Trouble::Broken(why))) => Sighting::Broken { attempt, at, why },
+                    Ok(Err(Trouble::Exhausted)) => Sighting::Broken { attempt, at, why: Broken::Closed },
+                }
+            }
+        };
+        if let Sighting::Answered { answer, .. } = &sighting {
+            self.perhaps_return(departure, at, answer, &written);
+        }
+        self.say(sighting);
+    }
+
+    async fn talk(
+        &self,
+        departure: Departure,
+        class: &Class,
+        now: Moment,
+        written: &Arc<Written>,
+    ) -> Result<Answer, Trouble> {
+        let id = self.wire.id(departure.attempt, class.output);
+        let text = id.to_string();
+        let body = self.templates[usize::from(departure.class.0)].body(text.clone(), Arc::clone(written));
+        let remaining = (departure.due + class.deadline).since(now);
+        let request = self.wire.request(&id, &text, remaining, reqwest::Body::wrap(body));
+        let mut response = self.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
+        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
+        let body = whole_body(response).await?;
+        if self.refusal(status) {
+            let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
+            locker.keep(departure.attempt, self.clock.now(), status, &headers, &body);
+        }
+        Ok(reading::answer(status, &headers, &body, &self.expect))
+    }
+
+    fn refusal(&self, status: u16) -> bool {
+        self.expect.shed.contains(&status) || self.expect.throttled.contains(&status)
+    }
+
+    /// A caller whose first attempt was refused, and that is one of the cohort, comes back exactly as told.
+    fn perhaps_return(&self, departure: Departure, at: Moment, answer: &Answer, written: &Written) {
+        let first = departure.attempt.nth == 0 && self.refusal(answer.status);
+        let quick = written.at().is_none_or(|sent| at.since(sent) <= self.expect.fast_within);
+        let refused = match answer.reason {
+            Some(Reason::Shed | Reason::Throttled) => true,
+            Some(Reason::Expired | Reason::NeverFits) => false,
+            None => quick,
+        };
+        let Some(RetryAfter::After(told)) = answer.retry_after.as_ref().filter(|_| first && refused) else {
+            return;
+        };
+        let due = self.cohort.lock().unwrap_or_else(PoisonError::into_inner).refused(at, *told);
+        let Some(due) = due else { return };
+        let attempt = Attempt { nth: 1, ..departure.attempt };
+        if self.returns.send(Departure { due, attempt, probe: true, ..departure }).is_err() {
+            // the pacing thread has ended, so the last phase has
+            self.paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Reads a body to its end, or to [`LARGEST`].
+pub(super) async fn whole_body(mut response: reqwest::Response) -> Result<Vec<u8>, Trouble> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|e| trouble::of(&e, true))? {
+        if body.len() + chunk.len() > LARGEST {
+            return Err(Trouble::Broken(Broken::TooLarge));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// Counts an exchange as open for as long as it lives, however it ends.
+struct Open(Arc<Callers>);
+
+impl Open {
+    fn new(callers: Arc<Callers>) -> Self {
+        callers.open.fetch_add(1, Ordering::AcqRel);
+        Self(callers)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.closed.notify_one();
+        }
+    }
+}
+
+/// Starts the client's thread. It ends when nothing more is due and no exchange is open, or at once when `quit` turns
+/// true; what is open then is dropped.
+pub(super) fn start(
+    callers: Arc<Callers>,
+    mut due: UnboundedReceiver<Departure>,
+    mut quit: watch::Receiver<bool>,
+    ping: impl Future<Output = ()> + Send + 'static,
+) -> Result<JoinHandle<()>, LiveError> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LiveError::Thread)?;
+    let body = move || {
+        runtime.block_on(async {
+            let ping = tokio::spawn(ping);
+            let work = async {
+                while let Some(departure) = due.recv().await {
+                    callers.begin(departure);
+                }
+                while callers.open() > 0 {
+                    callers.closed.notified().await;
+                }
+            };
+            tokio::select! {
+                () = work => {}
+                _ = quit.wait_for(|quit| *quit) => {}
+            }
+            ping.abort();
+        });
+        runtime.shutdown_background();
+    };
+    thread::Builder::new().name("client".into()).spawn(body).map_err(|e: io::Error| LiveError::Thread(e))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! Everyone at work during the load: the pacing thread, the client, the sampler of memory.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Sender};
+use std::thread::JoinHandle;
+
+use tokio::sync::watch;
+
+use super::client::{self, Callers};
+use super::memory::Sampler;
+use super::pacer::Pacer;
+use super::pacing::{self, Paced};
+use super::request::{self, Wire};
+use super::target::Target;
+use super::{Clock, Evidence, LiveError, Seen, ping};
+use crate::plan::Plan;
+use crate::units::Moment;
+use crate::workload::Schedule;
+
+/// The threads of a load.
+#[derive(Debug)]
+pub(super) struct Crew {
+    callers: Arc<Callers>,
+    paced: Arc<Paced>,
+    quit: watch::Sender<bool>,
+    pacing: JoinHandle<()>,
+    client: JoinHandle<()>,
+    _sampler: Sampler,
+}
+
+impl Crew {
+    /// Starts everyone; the first arrival is due at `start`. Pings and samples of memory begin at once.
+    pub(super) fn start(
+        plan: &Plan,
+        wire: Wire,
+        target: &Target,
+        clock: Clock,
+        start: Moment,
+        out: Sender<Seen>,
+    ) -> Result<Self, LiveError> {
+        let sampler = Sampler::start(target.pid, clock, out.clone()).map_err(LiveError::Thread)?;
+        let (returns, coming) = mpsc::channel();
+        let (due, to_send) = tokio::sync::mpsc::unbounded_channel();
+        let (quit, quitting) = watch::channel(false);
+        let paced = Arc::new(Paced::default());
+        let ends = client::Ends { out: out.clone(), returns, paced: Arc::clone(&paced) };
+        let callers = Callers::new(plan, wire, clock, start, ends);
+        // a client of its own: a ping shares no connection and waits for none
+        let health = request::join(&target.base, &plan.target.request.health)?;
+        let own = request::client(&plan.target.request)?.build().map_err(LiveError::Client)?;
+        let ping = ping::ping(own, health, clock, out.clone());
+        let client = client::start(Arc::clone(&callers), to_send, quitting, ping)?;
+        let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
+        let ends = pacing::Ends { returns: coming, due, out };
+        let pacing = pacing::start(pacer, clock, ends, Arc::clone(&paced)).map_err(LiveError::Thread)?;
+        Ok(Self { callers, paced, quit, pacing, client, _sampler: sampler })
+    }
+
+    /// Everything due before this instant has been said to be due.
+    pub(super) fn paced_until(&self) -> Moment {
+        self.paced.until()
+    }
+
+    /// Whether the arrivals are over and no request is open.
+    pub(super) fn is_done(&self) -> bool {
+        self.pacing.is_finished() && self.client.is_finished()
+    }
+
+    /// Ends everyone, whatever is open. Gives the evidence, and how many returning callers were not waited for.
+    pub(super) fn dismiss(self) -> Result<(Vec<Evidence>, u64), LiveError> {
+        self.paced.stop.store(true, Ordering::Release);
+        // no receiver is left if the client has ended by itself
+        let _ = self.quit.send(true);
+        let died = |_| LiveError::Thread(io::Error::other("a thread of the load panicked"));
+        self.pacing.join().map_err(died)?;
+        self.client.join().map_err(died)?;
+        Ok((self.callers.take_evidence(), self.paced.not_waited_for.load(Ordering::Relaxed)))
+    }
+}

@@ -1,0 +1,201 @@
+//! Where a run is followed: sightings are put in order and folded, the target and the provider are looked after.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use super::crew::Crew;
+use super::run::Stop;
+use super::seen::{Order, Seen};
+use super::target::{Target, pause};
+use super::wall::Steps;
+use super::{Clock, ProviderShell, abort};
+use crate::measure::{Fold, Measures, Snapshot, Vital};
+use crate::observe::Sighting;
+use crate::plan::{AbortRule, Plan};
+use crate::units::Moment;
+
+/// From one turn to the next.
+const TURN: Duration = Duration::from_millis(20);
+/// From one look at the target's process to the next, in turns.
+const LOOK: u64 = 5;
+/// From one snapshot to the next, in turns.
+const SHOW: u64 = 12;
+/// From one look at the provider and the wall clock to the next, in turns.
+const CARE: u64 = 50;
+/// How long the provider may take to say that it is there.
+const PROVIDER: Duration = Duration::from_secs(1);
+/// So often in a row it must not answer to be silent: once is a slow machine.
+const SILENT: u32 = 3;
+/// How long the end of work at the provider is waited for when no request is open any more.
+const GHOSTS: Duration = Duration::from_secs(120);
+
+/// Why a run is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Over {
+    /// The arrivals are over, no request is open, and the provider has nothing left to do.
+    Played,
+    /// Someone asked.
+    Asked,
+    /// A rule said so.
+    Aborted(String),
+}
+
+/// Follows a run.
+#[derive(Debug)]
+pub(super) struct Desk {
+    fold: Fold,
+    order: Order,
+    seen: Receiver<Seen>,
+    clock: Clock,
+    start: Moment,
+    rules: Vec<AbortRule>,
+    steps: Steps,
+    /// Until when the provider has work, as far as is known.
+    at_work: Moment,
+    unanswered: u32,
+    target_gone: bool,
+}
+
+impl Desk {
+    /// A desk for the load that begins at `start`; what is seen comes in by `seen`.
+    pub(super) fn new(plan: &Plan, clock: Clock, start: Moment, seen: Receiver<Seen>) -> Self {
+        Self {
+            fold: Fold::new(plan),
+            order: Order::default(),
+            seen,
+            clock,
+            start,
+            rules: plan.abort_when.clone(),
+            steps: Steps::new(clock.now(), clock.wall()),
+            at_work: Moment::ZERO,
+            unanswered: 0,
+            target_gone: false,
+        }
+    }
+
+    /// Follows the run until it is over.
+    pub(super) fn attend(
+        &mut self,
+        crew: &Crew,
+        target: &mut Target,
+        provider: &ProviderShell,
+        watch: &mut dyn FnMut(&Snapshot),
+        stop: &Stop,
+    ) -> Over {
+        let mut quiet_since = None;
+        for turn in 1u64.. {
+            // first this, then what was seen: whoever has ended has said all before
+            let done = crew.is_done();
+            let paced = crew.paced_until();
+            self.take();
+            let now = self.clock.now();
+            self.release(now, paced);
+            if stop.asked() {
+                return Over::Asked;
+            }
+            if turn.is_multiple_of(LOOK) {
+                self.look_after(target);
+            }
+            if turn.is_multiple_of(CARE) {
+                self.care(provider);
+            }
+            if turn.is_multiple_of(SHOW) {
+                let at = self.on_the_load(now);
+                watch(&self.fold.snapshot(at));
+                if let Some(why) = self.rule_broken(at) {
+                    return Over::Aborted(why);
+                }
+            }
+            if done {
+                let quiet = *quiet_since.get_or_insert(now);
+                if now >= self.at_work.min(quiet + GHOSTS) {
+                    break;
+                }
+            }
+        }
+        Over::Played
+    }
+
+    /// Ends the measuring. Gives what was measured, the end on the load's time line, and how many sightings came too
+    /// late to be put in their order.
+    pub(super) fn close(mut self) -> (Measures, Moment, u64) {
+        while let Ok(seen) = self.seen.try_recv() {
+            self.note(seen);
+        }
+        let (fold, start) = (&mut self.fold, self.start);
+        self.order.drain(|seen| into(fold, start, seen));
+        let end = self.on_the_load(self.clock.now());
+        (self.fold.finish(end), end, self.order.overtaken())
+    }
+
+    fn on_the_load(&self, at: Moment) -> Moment {
+        Moment::ZERO + at.since(self.start)
+    }
+
+    /// Takes in what was seen during a turn.
+    fn take(&mut self) {
+        let until = self.clock.now() + TURN;
+        loop {
+            match self.seen.recv_timeout(until.since(self.clock.now())) {
+                Ok(seen) => self.note(seen),
+                Err(RecvTimeoutError::Timeout) => return,
+                Err(RecvTimeoutError::Disconnected) => {
+                    pause(self.clock, TURN);
+                    return;
+                }
+            }
+            if self.clock.now() >= until {
+                return;
+            }
+        }
+    }
+
+    fn note(&mut self, seen: Seen) {
+        if let Seen::Sighting(Sighting::AtProvider { until, .. }) = &seen {
+            self.at_work = self.at_work.max(*until);
+        }
+        self.order.push(seen);
+    }
+
+    fn release(&mut self, now: Moment, paced: Moment) {
+        let (fold, start) = (&mut self.fold, self.start);
+        self.order.release(now, paced, |seen| into(fold, start, seen));
+    }
+
+    fn look_after(&mut self, target: &mut Target) {
+        if self.target_gone {
+            return;
+        }
+        if let Some(how) = target.ended() {
+            self.target_gone = true;
+            let how = format!("{how}{}", target.last_words());
+            self.order.push(Seen::Vital(Vital::TargetEnded { at: self.clock.now(), how }));
+        }
+    }
+
+    fn care(&mut self, provider: &ProviderShell) {
+        self.unanswered = if provider.answers(PROVIDER) { 0 } else { self.unanswered + 1 };
+        let at = self.clock.now();
+        if self.unanswered == SILENT {
+            self.order.push(Seen::Vital(Vital::ProviderSilent { at }));
+        }
+        if let Some(seconds) = self.steps.look(at, self.clock.wall()) {
+            self.order.push(Seen::Vital(Vital::ClockStep { at, seconds }));
+        }
+    }
+
+    fn rule_broken(&self, at: Moment) -> Option<String> {
+        abort::reason(&self.rules, at, &|span| {
+            let recent = self.fold.measures().recent(at, span);
+            (recent.offered, recent.completions)
+        })
+    }
+}
+
+/// Folds something seen, moved to the time line of the load that began at `start`.
+fn into(fold: &mut Fold, start: Moment, seen: Seen) {
+    match seen.since(start) {
+        Seen::Sighting(sighting) => fold.see(sighting),
+        Seen::Vital(vital) => fold.vital(vital),
+    }
+}

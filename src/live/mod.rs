@@ -1,0 +1,40 @@
+//! The live evaluator of a plan: real sockets, real time.
+//!
+//! Both sides are played here: the callers, and the provider behind the gateway. What either side sees becomes a
+//! [`crate::observe::Sighting`] on one time line, that of the run's [`Clock`].
+
+mod abort;
+mod body;
+mod canary;
+mod child;
+mod client;
+mod clock;
+mod crew;
+mod desk;
+mod error;
+mod evidence;
+mod memory;
+mod pacer;
+mod pacing;
+mod ping;
+mod preflight;
+pub mod provider;
+mod reading;
+mod request;
+mod run;
+mod seen;
+mod target;
+#[cfg(test)]
+mod testing;
+mod trouble;
+mod wall;
+
+pub use child::{end_all_at_once, follow_parent};
+pub use clock::Clock;
+pub use error::LiveError;
+pub use evidence::Evidence;
+pub use pacer::{Departure, Fate, Pacer};
+pub use preflight::Needs;
+pub use provider::{Arrived, Carriers, ProviderError, ProviderShell};
+pub use run::{Ended, Options, Run, Stop, run};
+pub use seen::Seen;

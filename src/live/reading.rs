@@ -1,0 +1,232 @@
+//! What an answer says: from raw bytes, all of them a stranger's, to an [`Answer`].
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::observe::{Answer, Reason, RetryAfter};
+use crate::plan::{Refusal, Wanted};
+
+/// Characters of a foreign text that are kept.
+const KEPT: usize = 40;
+
+/// Reads an answer. `expect` says which statuses are refusals and what form they shall have.
+pub(super) fn answer(status: u16, headers: &HeaderMap, body: &[u8], expect: &Refusal) -> Answer {
+    let success = status == 200;
+    let json = if success { None } else { serde_json::from_slice::<Value>(body).ok() };
+    let refusal = expect.shed.contains(&status) || expect.throttled.contains(&status);
+    Answer {
+        status,
+        retry_after: retry_after(headers),
+        reason: json.as_ref().and_then(reason),
+        usable: success && usable(body),
+        shape: if refusal { shape(headers, json.as_ref(), expect) } else { Ok(()) },
+    }
+}
+
+/// Whether a body is a completion with some text in it. An error member in a 200 is none.
+fn usable(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Completion<'a> {
+        #[serde(borrow)]
+        choices: Vec<Choice<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Choice<'a> {
+        #[serde(borrow)]
+        message: Message<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        content: Cow<'a, str>,
+    }
+    let completion = serde_json::from_slice::<Completion<'_>>(body);
+    completion.is_ok_and(|c| c.choices.first().is_some_and(|choice| !choice.message.content.is_empty()))
+}
+
+/// The `reason` a problem details body names for itself.
+fn reason(body: &Value) -> Option<Reason> {
+    match body.get("reason")?.as_str()? {
+        "shed" => Some(Reason::Shed),
+        "throttled" => Some(Reason::Throttled),
+        "expired" => Some(Reason::Expired),
+        "never_fits" => Some(Reason::NeverFits),
+        _ => None,
+    }
+}
+
+/// The `Retry-After` header (RFC 9110, section 10.2.3): whole seconds, or a date, which is read against the answer's
+/// own `Date` so that no clock of ours comes into it.
+fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
+    let mut all = headers.get_all(RETRY_AFTER).iter();
+    let value = all.next()?;
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let unreadable = || Some(RetryAfter::Unreadable(escaped(&text, KEPT)));
+    if all.next().is_some() {
+        return Some(RetryAfter::Unreadable(format!("{} and another", escaped(&text, KEPT))));
+    }
+    let digits = text.trim();
+    if !digits.is_empty() && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit()) {
+        return digits.parse().ok().map(|secs| RetryAfter::After(Duration::from_secs(secs)));
+    }
+    let date = |text: &str| httpdate::parse_http_date(text.trim()).ok();
+    let (Some(then), Some(now)) = (date(digits), headers.get(DATE).and_then(|d| date(d.to_str().ok()?)))
+    else {
+        return unreadable();
+    };
+    Some(RetryAfter::After(then.duration_since(now).unwrap_or_default()))
+}
+
+/// The first thing in which a refusal differs from the designed form.
+fn shape(headers: &HeaderMap, body: Option<&Value>, expect: &Refusal) -> Result<(), String> {
+    for (name, wanted) in &expect.headers {
+        let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        // parameters such as a charset are no part of the type
+        let plain = value.as_deref().map(|value| match value.split_once(';') {
+            Some((kind, _)) if name == CONTENT_TYPE.as_str() => kind.trim(),
+            _ => value.trim(),
+        });
+        let same = |want: &str, is: &str| {
+            if name == CONTENT_TYPE.as_str() { want.eq_ignore_ascii_case(is) } else { want == is }
+        };
+        differs(&format!("header `{name}`"), plain, wanted, same)?;
+    }
+    if expect.body.is_empty() {
+        return Ok(());
+    }
+    let body = body.ok_or_else(|| "the body is no JSON".to_owned())?;
+    for (pointer, wanted) in &expect.body {
+        let member = body.pointer(pointer).filter(|member| !member.is_null());
+        let text = member.map(|m| m.as_str().map_or_else(|| Cow::Owned(m.to_string()), Cow::Borrowed));
+        differs(&format!("member `{pointer}`"), text.as_deref(), wanted, |want, is| want == is)?;
+    }
+    Ok(())
+}
+
+fn differs(
+    what: &str,
+    is: Option<&str>,
+    wanted: &Wanted,
+    same: impl Fn(&str, &str) -> bool,
+) -> Result<(), String> {
+    match (is, wanted) {
+        (None, _) => Err(format!("{what} is missing")),
+        (Some(is), Wanted::Exactly(want)) if !same(want, is) => {
+            Err(format!("{what} is `{}`, not `{want}`", escaped(is, KEPT)))
+        }
+        (Some(_), _) => Ok(()),
+    }
+}
+
+/// At most `most` characters of `text`, control characters escaped: fit for a terminal.
+pub(super) fn escaped(text: &str, most: usize) -> String {
+    let mut out = String::new();
+    for c in text.chars().take(most) {
+        if c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    if text.chars().nth(most).is_some() {
+        out.push('…');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(k, v)| (k.parse().unwrap(), http::HeaderValue::from_static(v))).collect()
+    }
+
+    fn told(pairs: &[(&'static str, &'static str)]) -> Option<RetryAfter> {
+        retry_after(&headers(pairs))
+    }
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date_less_the_answers_own() {
+        let after = |secs| Some(RetryAfter::After(Duration::from_secs(secs)));
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[("retry-after", "7")]), after(7));
+        assert_eq!(told(&[("retry-after", " 0 ")]), after(0));
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(told(&[date, ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")]), after(30));
+        assert_eq!(
+            told(&[date, ("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")]),
+            after(0),
+            "the past is now"
+        );
+        for bad in ["", "1.5", "-1", "soon", "99999999999", "+3", "Sun, 06 Nov 1994 08:50:07 GMT"] {
+            assert!(matches!(told(&[("retry-after", bad)]), Some(RetryAfter::Unreadable(_))), "{bad}");
+        }
+        assert!(matches!(
+            told(&[("retry-after", "1"), ("retry-after", "9")]),
+            Some(RetryAfter::Unreadable(_))
+        ));
+    }
+
+    #[test]
+    fn an_answer_is_usable_if_it_has_text() {
+        for (body, good) in [
+            (r#"{"choices":[{"message":{"role":"assistant","content":"word"}}],"usage":{}}"#, true),
+            (r#"{"choices":[{"message":{"content":"a \"quoted\" one"}}]}"#, true),
+            (r#"{"choices":[{"message":{"content":""}}]}"#, false),
+            (r#"{"choices":[]}"#, false),
+            (r#"{"error":{"message":"overloaded"}}"#, false),
+            ("<html>", false),
+            ("", false),
+        ] {
+            assert_eq!(usable(body.as_bytes()), good, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_held_against_the_designed_form() {
+        let present = |name: &str| (name.to_owned(), Wanted::Present);
+        let expect = Refusal {
+            shed: vec![503],
+            throttled: vec![429],
+            fast_within: Duration::from_millis(100),
+            headers: BTreeMap::from([(
+                "content-type".to_owned(),
+                Wanted::Exactly("application/problem+json".to_owned()),
+            )]),
+            body: BTreeMap::from([
+                present("/type"),
+                ("/status".to_owned(), Wanted::Exactly("503".to_owned())),
+            ]),
+        };
+        let problem =
+            headers(&[("content-type", "Application/Problem+JSON; charset=utf-8"), ("retry-after", "4")]);
+        let body = br#"{"type":"about:blank","status":503,"reason":"shed"}"#;
+        let good = answer(503, &problem, body, &expect);
+        assert_eq!((good.shape, good.reason, good.usable), (Ok(()), Some(Reason::Shed), false));
+
+        let plain = headers(&[("content-type", "text/plain")]);
+        let shape = |headers: &HeaderMap, body: &[u8]| answer(503, headers, body, &expect).shape.unwrap_err();
+        assert_eq!(
+            shape(&plain, body),
+            "header `content-type` is `text/plain`, not `application/problem+json`"
+        );
+        assert_eq!(shape(&HeaderMap::new(), body), "header `content-type` is missing");
+        assert_eq!(shape(&problem, b"no"), "the body is no JSON");
+        assert_eq!(shape(&problem, br#"{"type":null}"#), "member `/status` is missing");
+        assert_eq!(answer(500, &plain, b"no", &expect).shape, Ok(()), "no refusal, no form");
+    }
+
+    #[test]
+    fn foreign_text_cannot_move_the_cursor() {
+        assert_eq!(escaped("a\u{1b}[2Jb\r\n", 40), "a\\u{1b}[2Jb\\r\\n");
+        assert_eq!(escaped("abcdef", 3), "abc…");
+    }
+}

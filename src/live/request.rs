@@ -1,0 +1,147 @@
+//! How the target is called: its address, the headers of each request, the HTTP client.
+
+use std::fs;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use reqwest::{Certificate, Client, ClientBuilder, Request, Url, redirect, retry};
+use tower::limit::ConcurrencyLimitLayer;
+
+use super::LiveError;
+use crate::observe::Attempt;
+use crate::plan::{DeadlineForm, DeadlineHeader, TargetRequest};
+use crate::provider::wire::RequestId;
+use crate::units::Tokens;
+
+/// Connections being opened at once: without a bound each late request would open one of its own, and be later still.
+const CONNECTING: usize = 64;
+/// Idle connections that are kept.
+const IDLE: usize = 1_024;
+/// How long they are kept: shorter than a server usually keeps them, so that none is closed just as it is used.
+const IDLE_FOR: Duration = Duration::from_secs(3);
+
+/// Everything needed to send a request to the target.
+#[derive(Debug)]
+pub(super) struct Wire {
+    /// The client, with its connections.
+    pub(super) http: Client,
+    url: Url,
+    headers: HeaderMap,
+    deadline: DeadlineHeader,
+    deadline_name: HeaderName,
+    run: u32,
+}
+
+/// The header the id travels in.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+
+impl Wire {
+    /// Requests to `base` (scheme and authority), as `request` and `deadline` say, of the run numbered `run`.
+    ///
+    /// # Errors
+    /// If the address, a header or the certificates cannot be used.
+    pub(super) fn new(
+        base: &str,
+        request: &TargetRequest,
+        deadline: &DeadlineHeader,
+        run: u32,
+    ) -> Result<Self, LiveError> {
+        let url = join(base, &request.path)?;
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        for (name, value) in &request.headers {
+            let unusable =
+                || LiveError::Request(format!("target.request.headers.{name} can stand in no header"));
+            let mut value = HeaderValue::from_str(value).map_err(|_| unusable())?;
+            value.set_sensitive(true);
+            headers.insert(header_name(name).ok_or_else(unusable)?, value);
+        }
+        let deadline_name = header_name(&deadline.header).ok_or_else(|| {
+            LiveError::Request(format!("target.deadline.header: `{}` is no name", deadline.header))
+        })?;
+        let http = client(request)?
+            .pool_max_idle_per_host(IDLE)
+            .connector_layer(ConcurrencyLimitLayer::new(CONNECTING))
+            .build()
+            .map_err(LiveError::Client)?;
+        Ok(Self { http, url, headers, deadline: deadline.clone(), deadline_name, run })
+    }
+
+    /// The id of an attempt that shall be answered with `output` tokens.
+    pub(super) const fn id(&self, attempt: Attempt, output: Tokens) -> RequestId {
+        RequestId { run: self.run, seq: attempt.seq, attempt: attempt.nth, output }
+    }
+
+    /// A request with `id`, whose text form is `text`, and `remaining` time.
+    pub(super) fn request(
+        &self,
+        id: &RequestId,
+        text: &str,
+        remaining: Duration,
+        body: impl Into<reqwest::Body>,
+    ) -> Request {
+        let mut request = Request::new(Method::POST, self.url.clone());
+        let headers = request.headers_mut();
+        headers.clone_from(&self.headers);
+        // ids and numbers are plain ASCII, so that these always are values
+        let value = |text: &str| HeaderValue::from_str(text).ok();
+        let budget = match self.deadline.form {
+            DeadlineForm::RemainingMs => remaining.as_millis().to_string(),
+            DeadlineForm::RemainingS => format!("{:.3}", remaining.as_secs_f64()),
+        };
+        let own = [
+            (REQUEST_ID, value(text)),
+            (TRACE_PARENT, id.traceparent().as_deref().and_then(value)),
+            (self.deadline_name.clone(), value(&budget)),
+        ];
+        headers.extend(own.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        *request.body_mut() = Some(body.into());
+        request
+    }
+}
+
+fn header_name(name: &str) -> Option<HeaderName> {
+    HeaderName::from_bytes(name.as_bytes()).ok()
+}
+
+/// `path` on the scheme and authority of `base`.
+pub(super) fn join(base: &str, path: &str) -> Result<Url, LiveError> {
+    let bad =
+        |why: String| LiveError::Request(format!("the target's address `{base}` with path `{path}`: {why}"));
+    let url = Url::parse(base).and_then(|base| base.join(path)).map_err(|e| bad(e.to_string()))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(bad(format!("`{other}` is neither http nor https"))),
+    }
+}
+
+/// An HTTP client that does exactly what it is asked: no proxy from the environment, no redirect followed, nothing
+/// repeated or unpacked behind our back, no limit of time but the caller's own.
+pub(super) fn client(request: &TargetRequest) -> Result<ClientBuilder, LiveError> {
+    // a second installation fails, which is all right: one is all that is needed
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .user_agent(concat!("tenfold/", env!("CARGO_PKG_VERSION")))
+        .http1_only()
+        .tcp_nodelay(true)
+        .pool_idle_timeout(IDLE_FOR)
+        .tls_danger_accept_invalid_certs(request.insecure);
+    if let Some(path) = &request.ca_file {
+        let unusable =
+            |why: String| LiveError::Request(format!("target.request.ca_file {}: {why}", path.display()));
+        let pem = fs::read(path).map_err(|e| unusable(e.to_string()))?;
+        let certificates = Certificate::from_pem_bundle(&pem).map_err(|e| unusable(e.to_string()))?;
+        if certificates.is_empty() {
+            return Err(unusable("there is no certificate in it".into()));
+        }
+        builder = builder.tls_certs_merge(certificates);
+    }
+    Ok(builder)
+}

@@ -1,0 +1,230 @@
+//! A whole live run: start everything, prove the chain, play the load, end in order.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, SystemTime};
+
+use tokio::runtime::Builder;
+
+use super::canary::{self, Chain};
+use super::crew::Crew;
+use super::desk::{Desk, Over};
+use super::preflight::Needs;
+use super::request::Wire;
+use super::target::{Start, Target};
+use super::wall::Stamp;
+use super::{Arrived, Carriers, Clock, Evidence, LiveError, ProviderShell, Seen};
+use crate::measure::{Measures, Snapshot};
+use crate::plan::Plan;
+use crate::units::Moment;
+
+/// The least time between the canary and the first arrival: for samples of memory at rest.
+const LEAD: Duration = Duration::from_millis(600);
+/// The most of it.
+const LEAD_AT_MOST: Duration = Duration::from_secs(5);
+
+/// How a run is made, besides its plan.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The program that is started as the reference gateway; by default this one.
+    pub program: Option<PathBuf>,
+    /// How long a target that does not answer yet is waited for.
+    pub wait_ready: Option<Duration>,
+    /// Told the provider's address as soon as it is known: where a running gateway must send its calls.
+    pub announce: Option<fn(&str)>,
+}
+
+/// A request to end, from a signal handler or another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicU8>);
+
+impl Stop {
+    /// Nobody has asked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks; gives how often that was done, this time included. The first ends a run in order.
+    pub fn ask(&self) -> u8 {
+        self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| Some(n.saturating_add(1))).unwrap_or(0)
+            + 1
+    }
+
+    /// Whether someone has asked.
+    pub fn asked(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The arrivals were over and no request was open.
+    Done,
+    /// Someone asked.
+    Interrupted,
+    /// A rule of `abort_when` said so; in words.
+    Aborted(String),
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Run {
+    /// What was measured, on the load's own time line.
+    pub measures: Measures,
+    /// When the load began: RFC 3339, UTC.
+    pub started: String,
+    /// The run's name: `20261130-071502`.
+    pub run_id: String,
+    /// What was tried.
+    pub target: String,
+    /// Where the provider could be called.
+    pub provider_url: String,
+    /// The carriers of the id that came through the chain.
+    pub carriers: Carriers,
+    /// Raw refusals, at most twenty.
+    pub evidence: Vec<Evidence>,
+    /// How it ended.
+    pub ended_by: Ended,
+    /// From the first arrival to the end.
+    pub took: Duration,
+    /// Returning callers that were not waited for, since they were due after the last phase.
+    pub not_waited_for: u64,
+    /// Requests at the provider that were none of this run's.
+    pub strangers: u64,
+    /// Sightings that came too late to be put in their order.
+    pub overtaken: u64,
+}
+
+/// Runs `plan`, which has been rehearsed: [`Plan::rehearsed`]. `watch` is shown how things stand four times a second;
+/// it is not in the path of any request.
+///
+/// # Errors
+/// If the run could not be made. What goes wrong once the load has begun is measured instead.
+pub fn run(
+    plan: &Plan,
+    options: &Options,
+    watch: &mut dyn FnMut(&Snapshot),
+    stop: &Stop,
+) -> Result<Run, LiveError> {
+    Needs::of(plan).secure()?;
+    let clock = Clock::start();
+    let (out, seen) = mpsc::channel();
+    // pings, memory and requests share the channel; this end keeps none of it open
+    let (mut stage, wire) = Stage::set(plan, options, clock, &out, stop)?;
+    let start = clock.now() + lead(plan);
+    let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
+    let crew = Crew::start(plan, wire, &stage.target, clock, start, out)?;
+    let mut desk = Desk::new(plan, clock, start, seen);
+    let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
+    let (evidence, not_waited_for) = crew.dismiss()?;
+    let ended_by = match over {
+        Over::Played => Ended::Done,
+        Over::Asked => Ended::Interrupted,
+        Over::Aborted(why) => Ended::Aborted(why),
+    };
+    let (mut measures, end, overtaken) = desk.close();
+    // neither kind of returning caller was seen to the end
+    measures.returns.censored += not_waited_for;
+    Ok(Run {
+        measures,
+        started: stamp.rfc3339(),
+        run_id: stamp.run_id(),
+        target: stage.target.about.clone(),
+        provider_url: stage.provider.url().to_owned(),
+        carriers: stage.carriers,
+        evidence,
+        ended_by,
+        took: end.since(Moment::ZERO),
+        not_waited_for,
+        strangers: stage.provider.strangers(),
+        overtaken,
+    })
+}
+
+/// From the canary to the first arrival: until the quota the canary took is there again.
+fn lead(plan: &Plan) -> Duration {
+    plan.provider.quota.tokens.time_for(plan.largest_hold().get()).clamp(LEAD, LEAD_AT_MOST)
+}
+
+/// Both ends of the chain, and the proof that it is one. Dropping it ends the target, then the provider.
+#[derive(Debug)]
+struct Stage {
+    carriers: Carriers,
+    target: Target,
+    provider: ProviderShell,
+}
+
+impl Stage {
+    /// Starts both ends and sends the canary. Gives the wire the load shall use, too.
+    fn set(
+        plan: &Plan,
+        options: &Options,
+        clock: Clock,
+        out: &Sender<Seen>,
+        stop: &Stop,
+    ) -> Result<(Self, Wire), LiveError> {
+        let run = run_number(clock.wall());
+        let (provider, heard) = provider(plan, clock, run, out.clone())?;
+        if let Some(announce) = options.announce {
+            announce(provider.url());
+        }
+        // for the questions before the load; the load has a runtime of its own
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(LiveError::Thread)?;
+        let target = Target::start(Start {
+            plan,
+            provider_url: provider.url(),
+            program: options.program.as_deref(),
+            clock,
+            runtime: &runtime,
+            stop,
+        })?;
+        let wire = || Wire::new(&target.base, &plan.target.request, &plan.target.deadline, run);
+        let carriers = canary::fly(
+            Chain {
+                plan,
+                wire: &wire()?,
+                target: &target,
+                provider: &provider,
+                heard: &heard,
+                clock,
+                runtime: &runtime,
+            },
+            options.wait_ready,
+            stop,
+        )?;
+        // the canary's connections end with its runtime: the load begins with none
+        let wire = wire()?;
+        Ok((Self { carriers, target, provider }, wire))
+    }
+}
+
+/// Starts the provider. Canaries that reach it are told apart from the load.
+fn provider(
+    plan: &Plan,
+    clock: Clock,
+    run: u32,
+    out: Sender<Seen>,
+) -> Result<(ProviderShell, Receiver<Arrived>), LiveError> {
+    let (canaries, heard) = mpsc::channel();
+    let tell = move |arrived: Arrived| {
+        // nobody listens any more once the run is over
+        if arrived.id.seq == canary::SEQ {
+            let _ = canaries.send(arrived);
+        } else {
+            let _ = out.send(Seen::Sighting(arrived.sighting));
+        }
+    };
+    let shell = ProviderShell::start(&plan.provider, &plan.target.deadline, clock, run, tell)
+        .map_err(|e| LiveError::Provider(e.to_string()))?;
+    Ok((shell, heard))
+}
+
+/// A number that tells this run's requests from those of an earlier one that are still on their way.
+fn run_number(wall: SystemTime) -> u32 {
+    let nanos = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let mixed = (nanos ^ (u128::from(std::process::id()) << 20)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    u32::try_from((mixed >> 32) & 0xFFFF_FFFF).unwrap_or(0)
+}

@@ -1,0 +1,111 @@
+use super::{Measures, Snapshot, Vital};
+use crate::observe::{Joiner, Record, Sighting};
+use crate::plan::Plan;
+use crate::units::Moment;
+
+/// Joins and measures a run as it goes.
+#[derive(Debug)]
+pub struct Fold {
+    joiner: Joiner,
+    measures: Measures,
+    ended: Vec<Record>,
+}
+
+impl Fold {
+    /// Nothing seen yet of a run of `plan` (the rehearsed one, if it is a rehearsal that runs).
+    pub fn new(plan: &Plan) -> Self {
+        Self { joiner: Joiner::new(plan), measures: Measures::new(plan), ended: Vec::new() }
+    }
+
+    /// Takes in a sighting. They come in order of time.
+    pub fn see(&mut self, sighting: Sighting) {
+        if let Sighting::Due { attempt, at, .. } = &sighting {
+            self.measures.due(*attempt, *at);
+        }
+        self.pass(sighting.at());
+        self.joiner.see(&sighting, &mut self.ended);
+        self.measures.stand(sighting.at(), self.joiner.gauge());
+        self.drain();
+    }
+
+    /// Lets time pass up to `now`: each call at the provider that ends changes what stands where.
+    fn pass(&mut self, now: Moment) {
+        while let Some(end) = self.joiner.next_end().filter(|end| *end <= now) {
+            self.joiner.advance(end);
+            self.measures.stand(end, self.joiner.gauge());
+        }
+    }
+
+    /// Takes in a vital sign.
+    pub fn vital(&mut self, vital: Vital) {
+        self.measures.vital(vital);
+    }
+
+    /// The run as it stands at `now`.
+    pub fn snapshot(&self, now: Moment) -> Snapshot {
+        self.measures.snapshot(now)
+    }
+
+    /// What was measured so far.
+    pub const fn measures(&self) -> &Measures {
+        &self.measures
+    }
+
+    /// Ends the run at `end`: what is open is unfinished.
+    pub fn finish(mut self, end: Moment) -> Measures {
+        self.pass(end);
+        self.measures.close(end, self.joiner.gauge(), self.joiner.strays());
+        self.joiner.finish(end, &mut self.ended);
+        self.drain();
+        // calls that go on for callers who are gone: when they end is known already
+        self.pass(Moment::NEVER);
+        self.measures
+    }
+
+    fn drain(&mut self) {
+        for ghost in self.joiner.take_ghosts() {
+            self.measures.ghost(&ghost);
+        }
+        for record in self.ended.drain(..) {
+            self.measures.record(&record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{sightings, smoke};
+    use super::*;
+    use crate::observe::Attempt;
+    use crate::units::Tokens;
+
+    #[test]
+    fn what_is_joined_is_measured_and_forgotten() {
+        let mut fold = Fold::new(&smoke().plan());
+        let mut all: Vec<_> = (0..50)
+            .flat_map(|seq| sightings(seq, seq * 100, 40, if seq % 2 == 0 { 503 } else { 200 }))
+            .collect();
+        all.sort_by_key(Sighting::at);
+        all.into_iter().for_each(|sighting| fold.see(sighting));
+        assert_eq!(fold.measures().offered, 50);
+        let snapshot = fold.snapshot(Moment::from_secs(5));
+        assert_eq!((snapshot.offered, snapshot.phase.unwrap().0.as_str()), (50, "promotion"));
+        assert_eq!(snapshot.recent.per_second(snapshot.recent.offered), Some(10.0));
+        let measures = fold.finish(Moment::from_secs(6));
+        assert_eq!(measures.end, Moment::from_secs(6));
+        assert_eq!(measures.offered, 50);
+    }
+
+    #[test]
+    fn a_refusal_that_was_forwarded_all_the_same_is_not_free_and_its_call_ends_by_itself() {
+        let mut fold = Fold::new(&smoke().plan());
+        sightings(0, 100, 40, 503).into_iter().for_each(|sighting| fold.see(sighting));
+        let attempt = Attempt { seq: 0, nth: 0 };
+        let (at, until, charged) = (Moment::from_millis(300), Moment::from_millis(1_300), Tokens::new(1_200));
+        fold.see(Sighting::AtProvider { attempt, at, until, charged, refused: false, budget: None });
+        let measures = fold.finish(Moment::from_secs(1));
+        assert_eq!((measures.refusals.costly, measures.upstream.wasted), (1, charged));
+        assert_eq!(measures.open_at_end.ghosts, 1);
+        assert_eq!(measures.depths.now().ghosts, 0, "it ended after the run");
+    }
+}

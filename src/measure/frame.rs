@@ -1,0 +1,110 @@
+use std::time::Duration;
+
+use crate::plan::Plan;
+use crate::units::{Moment, Tokens};
+use crate::workload::{ClassId, Span};
+
+/// The most windows that are kept; a longer run has wider ones.
+const MOST_WINDOWS: u64 = 20_000;
+
+/// A phase and where it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FramePhase {
+    /// Its name.
+    pub name: String,
+    /// From when to when.
+    pub span: Span,
+}
+
+/// What the measures of a run need to know of its plan: where the event lies, how wide a window is, what a class holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// The phases in order.
+    pub phases: Vec<FramePhase>,
+    /// The span of the event; `None` on a quiet day.
+    pub event: Option<Span>,
+    /// The phase that ends where the event begins, if there is one.
+    pub before: Option<Span>,
+    /// The instant after the last phase.
+    pub end: Moment,
+    /// How wide a window is: whole seconds, one unless the run is longer than five hours.
+    pub width: Duration,
+    holds: Vec<Tokens>,
+}
+
+impl Frame {
+    /// The frame of `plan` as it is run (a rehearsal is framed by the rehearsed plan).
+    pub fn of(plan: &Plan) -> Self {
+        let phases: Vec<_> =
+            plan.load.spans().map(|(phase, span)| FramePhase { name: phase.name.clone(), span }).collect();
+        let event = plan.load.event();
+        let before =
+            event.and_then(|event| phases.iter().find(|p| p.span.end == event.start)).map(|p| p.span);
+        let end = plan.load.end();
+        let patience = plan.requests.classes().iter().map(|class| class.patience).max().unwrap_or_default();
+        let seconds = (end + patience).since(Moment::ZERO).as_secs() + 1;
+        Self {
+            event,
+            before,
+            end,
+            width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
+            holds: plan.requests.classes().iter().map(crate::workload::Class::hold).collect(),
+            phases,
+        }
+    }
+
+    /// The number of the window `at` lies in. What comes after all windows is counted in the last.
+    pub fn window(&self, at: Moment) -> usize {
+        let index = u128::from(at.as_nanos()) / self.width.as_nanos();
+        usize::try_from(index).unwrap_or(usize::MAX).min(MOST_WINDOWS as usize - 1)
+    }
+
+    /// The instant window `index` begins.
+    pub fn begins(&self, index: usize) -> Moment {
+        let nanos = self.width.as_nanos().saturating_mul(index as u128);
+        Moment::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How many classes the mix has.
+    pub const fn classes(&self) -> usize {
+        self.holds.len()
+    }
+
+    /// What a request of this class holds.
+    pub fn hold(&self, class: ClassId) -> Tokens {
+        self.holds.get(usize::from(class.0)).copied().unwrap_or_default()
+    }
+
+    /// The phase `at` lies in; the last one after the end.
+    pub fn phase(&self, at: Moment) -> Option<&FramePhase> {
+        self.phases.iter().find(|phase| phase.span.contains(at)).or_else(|| self.phases.last())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lasting(secs: u64) -> Frame {
+        let end = Moment::from_secs(secs);
+        Frame {
+            phases: Vec::new(),
+            event: None,
+            before: None,
+            end,
+            width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
+            holds: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_month_keeps_no_more_windows_than_a_day() {
+        let day = lasting(86_400);
+        assert!(day.window(Moment::from_secs(86_400)) < 20_000);
+        let month = lasting(30 * 86_400);
+        assert_eq!(month.width, Duration::from_secs(130));
+        assert!(month.window(Moment::NEVER) < 20_000);
+        assert_eq!(lasting(60).window(Moment::from_millis(59_999)), 59);
+        assert_eq!(lasting(60).begins(59), Moment::from_secs(59));
+    }
+}

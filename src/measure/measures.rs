@@ -1,0 +1,304 @@
+use std::time::Duration;
+
+use super::{
+    Counts, Depths, Examples, Frame, Hist, Latencies, PerClass, Refusals, Returns, Trouble, Upstream, Vital,
+    Vitals, Windows,
+};
+use crate::observe::{Attempt, Depth, Gauge, Ghost, Outcome, Record};
+use crate::plan::Plan;
+use crate::units::{Moment, Tokens};
+use crate::workload::ClassId;
+
+/// The first shed of the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Onset {
+    /// When the request was sent.
+    pub sent: Moment,
+    /// Which arrival.
+    pub attempt: Attempt,
+    /// Its class.
+    pub class: ClassId,
+    /// What it would have held.
+    pub hold: Tokens,
+    /// What stood in the gateway when it was sent.
+    pub depth_met: Depth,
+}
+
+/// First and last instants of arrivals, for the rate that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pace {
+    /// When the first and the last arrival was due.
+    pub due: Option<(Moment, Moment)>,
+    /// When the first and the last of them was sent.
+    pub sent: Option<(Moment, Moment)>,
+    /// How many were sent.
+    pub count: u64,
+}
+
+/// What a run comes to. `add` is commutative and associative, and a new one is its zero.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measures {
+    /// Where the event lies and how wide a window is.
+    pub frame: Frame,
+    /// Arrivals that came due.
+    pub offered: u64,
+    /// What became of them, by their first attempts.
+    pub arrivals: Counts,
+    /// What became of all attempts, returns included.
+    pub attempts: Counts,
+    /// The run over time.
+    pub windows: Windows,
+    /// Latency by outcome.
+    pub latencies: Latencies,
+    /// Microseconds an attempt was sent late: our own doing.
+    pub lag: Hist,
+    /// The rate that was planned and the one that was reached.
+    pub pace: Pace,
+    /// By class, in the order of the mix.
+    pub classes: Vec<PerClass>,
+    /// The first shed of the event.
+    pub onset: Option<Onset>,
+    /// What refusals looked like.
+    pub refusals: Refusals,
+    /// What became of the probes.
+    pub returns: Returns,
+    /// What reached the provider.
+    pub upstream: Upstream,
+    /// Queue depth seen from outside.
+    pub depths: Depths,
+    /// Pings, memory, clocks.
+    pub vitals: Vitals,
+    /// Requests that were seen on one side only.
+    pub unjoined: u64,
+    /// Requests that stood in the gateway, or waited for an answer, when the run ended.
+    pub open_at_end: Gauge,
+    /// When the run ended; the epoch while it goes on.
+    pub end: Moment,
+    /// Arrivals that show what went wrong.
+    pub examples: Examples,
+}
+
+impl Measures {
+    /// Nothing measured yet of a run of `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        let frame = Frame::of(plan);
+        Self {
+            offered: 0,
+            arrivals: Counts::default(),
+            attempts: Counts::default(),
+            windows: Windows::default(),
+            latencies: Latencies::default(),
+            lag: Hist::default(),
+            pace: Pace::default(),
+            classes: vec![PerClass::default(); frame.classes()],
+            onset: None,
+            refusals: Refusals::default(),
+            returns: Returns::default(),
+            upstream: Upstream::default(),
+            depths: Depths::default(),
+            vitals: Vitals::default(),
+            unjoined: 0,
+            open_at_end: Gauge::default(),
+            end: Moment::ZERO,
+            examples: Examples::default(),
+            frame,
+        }
+    }
+
+    /// An attempt came due. Counted apart from what becomes of it, so that a request that is lost shows.
+    pub fn due(&mut self, attempt: Attempt, at: Moment) {
+        let window = self.windows.at(&self.frame, at);
+        window.attempts += 1;
+        if attempt.nth == 0 {
+            window.offered += 1;
+            self.offered += 1;
+            stretch(&mut self.pace.due, at);
+        }
+    }
+
+    /// Notes what stands where from `at` on.
+    pub fn stand(&mut self, at: Moment, gauge: &Gauge) {
+        self.depths.stand(&self.frame, &mut self.windows, at, gauge);
+    }
+
+    /// Takes in a vital sign.
+    pub fn vital(&mut self, vital: Vital) {
+        self.vitals.see(vital, self.offered > 0, &self.frame, &mut self.windows);
+    }
+
+    /// Takes in an attempt that has ended.
+    pub fn record(&mut self, record: &Record) {
+        let good = record.outcome == Outcome::Completed;
+        self.count(record, good);
+        self.pace(record);
+        self.latencies.record(record);
+        self.refusals.record(record, &self.frame, self.depths.drained, &mut self.examples);
+        self.returns.record(record, &self.frame, &mut self.examples);
+        self.shed(record);
+        self.upstream.forwards += u64::from(record.upstream_attempts);
+        self.upstream.refused += u64::from(record.upstream_refusals);
+        self.upstream.charged += record.charged;
+        self.upstream.wasted += record.wasted;
+        let seq = record.attempt.seq;
+        if record.upstream_refusals > 0 {
+            self.examples.note(Trouble::UpstreamRefused, seq);
+        }
+        if record.outcome == Outcome::Failed {
+            self.examples.note(Trouble::Failed, seq);
+        }
+        if matches!(record.outcome, Outcome::Completed | Outcome::Late) && record.at_provider.is_none() {
+            self.unjoined += 1;
+            self.examples.note(Trouble::Unjoined, seq);
+        }
+    }
+
+    /// Takes in a call that reached the provider after its caller was gone: all it cost is wasted, and if its caller
+    /// had been refused, the refusal was not free.
+    pub fn ghost(&mut self, ghost: &Ghost) {
+        self.upstream.forwards += 1;
+        self.upstream.refused += u64::from(ghost.refused);
+        self.upstream.charged += ghost.charged;
+        self.upstream.wasted += ghost.charged;
+        self.refusals.ghost(ghost, &mut self.examples);
+    }
+
+    fn count(&mut self, record: &Record, good: bool) {
+        let hold = self.frame.hold(record.class);
+        self.attempts.bump(record.outcome);
+        let window = self.windows.at(&self.frame, record.due);
+        if record.attempt.nth == 0 {
+            self.arrivals.bump(record.outcome);
+            window.arrivals.bump(record.outcome);
+        }
+        if good {
+            window.goodput += 1;
+            window.goodput_tokens += hold;
+        }
+        if let Some(class) = self.classes.get_mut(usize::from(record.class.0)) {
+            class.goodput += u64::from(good);
+            if record.attempt.nth == 0 {
+                class.arrivals.bump(record.outcome);
+            }
+        }
+        let window = self.windows.at(&self.frame, record.ended);
+        window.completions += u64::from(good);
+        window.refusals += u64::from(matches!(record.outcome, Outcome::Shed | Outcome::Throttled));
+    }
+
+    fn pace(&mut self, record: &Record) {
+        let Some((sent, lag)) = record.sent.zip(record.lag()) else { return };
+        self.lag.record(lag);
+        let window = self.windows.at(&self.frame, record.due);
+        window.lag_max = window.lag_max.max(lag);
+        if record.attempt.nth == 0 {
+            self.windows.at(&self.frame, sent).sent += 1;
+            self.pace.count += 1;
+            stretch(&mut self.pace.sent, sent);
+        }
+    }
+
+    /// Records come in order of ending; the first shed is the one that was sent first.
+    fn shed(&mut self, record: &Record) {
+        let Some(sent) = record.sent.filter(|_| record.outcome == Outcome::Shed) else { return };
+        if self.frame.event.is_none_or(|event| !event.contains(sent)) {
+            return;
+        }
+        let seen = Onset {
+            sent,
+            attempt: record.attempt,
+            class: record.class,
+            hold: self.frame.hold(record.class),
+            depth_met: record.depth_met,
+        };
+        self.first(seen);
+    }
+
+    fn first(&mut self, seen: Onset) {
+        if self.onset.is_none_or(|kept| (seen.sent, seen.attempt) < (kept.sent, kept.attempt)) {
+            self.onset = Some(seen);
+        }
+    }
+
+    /// The run ends at `end`, with this still open and so many strays at the provider. Records of what is open follow.
+    pub fn close(&mut self, end: Moment, gauge: &Gauge, strays: u64) {
+        self.stand(end, gauge);
+        self.end = end;
+        self.open_at_end = *gauge;
+        self.unjoined += strays;
+    }
+
+    /// Whether every arrival ended in exactly one outcome, in every window of due time.
+    pub fn sums_are_exact(&self) -> bool {
+        self.offered == self.arrivals.total()
+            && self.windows.iter().all(|window| window.offered == window.arrivals.total())
+    }
+
+    /// The busiest window: arrivals due in it and, apart from that, first attempts sent in one; in requests a second.
+    pub fn busiest(&self) -> (f64, f64) {
+        let width = self.frame.width.as_secs_f64();
+        let most = |count: fn(&super::Window) -> u64| {
+            self.windows.iter().map(count).max().unwrap_or(0) as f64 / width
+        };
+        (most(|window| window.offered), most(|window| window.sent))
+    }
+
+    /// The rate of sending over the rate of the schedule, between the first and the last arrival: at most 1, and
+    /// `None` of fewer than two.
+    pub fn achieved(&self) -> Option<f64> {
+        let rate = |count: u64, span: Option<(Moment, Moment)>| {
+            let length = span.map(|(first, last)| last.since(first).as_secs_f64())?;
+            (count > 1 && length > 0.0).then(|| (count - 1) as f64 / length)
+        };
+        let planned = rate(self.offered, self.pace.due)?;
+        Some((rate(self.pace.count, self.pace.sent).unwrap_or(0.0) / planned).min(1.0))
+    }
+
+    /// Microseconds of the pings in those windows in which something was refused.
+    pub fn pings_while_refusing(&self) -> Hist {
+        let mut hist = Hist::default();
+        for window in self.windows.iter().filter(|window| window.refusals > 0) {
+            window.pings.iter().for_each(|micros| hist.record(Duration::from_micros(u64::from(*micros))));
+        }
+        hist
+    }
+
+    /// Adds another part of the same run.
+    pub fn add(&mut self, other: &Self) {
+        self.offered += other.offered;
+        self.arrivals.add(&other.arrivals);
+        self.attempts.add(&other.attempts);
+        self.windows.add(&other.windows);
+        self.latencies.add(&other.latencies);
+        self.lag.add(&other.lag);
+        for at in other.pace.due.into_iter().flat_map(<[Moment; 2]>::from) {
+            stretch(&mut self.pace.due, at);
+        }
+        for at in other.pace.sent.into_iter().flat_map(<[Moment; 2]>::from) {
+            stretch(&mut self.pace.sent, at);
+        }
+        self.pace.count += other.pace.count;
+        for (mine, theirs) in self.classes.iter_mut().zip(&other.classes) {
+            mine.add(theirs);
+        }
+        other.onset.into_iter().for_each(|seen| self.first(seen));
+        self.refusals.add(&other.refusals);
+        self.returns.add(&other.returns);
+        self.upstream.add(&other.upstream);
+        self.depths.add(&other.depths);
+        self.vitals.add(&other.vitals);
+        self.unjoined += other.unjoined;
+        self.open_at_end.depth.requests += other.open_at_end.depth.requests;
+        self.open_at_end.depth.tokens += other.open_at_end.depth.tokens;
+        self.open_at_end.at_provider += other.open_at_end.at_provider;
+        self.open_at_end.ghosts += other.open_at_end.ghosts;
+        self.open_at_end.outstanding += other.open_at_end.outstanding;
+        self.end = self.end.max(other.end);
+        self.examples.add(&other.examples);
+    }
+}
+
+/// Widens a span so that it holds `at`.
+fn stretch(span: &mut Option<(Moment, Moment)>, at: Moment) {
+    let (first, last) = span.unwrap_or((at, at));
+    *span = Some((first.min(at), last.max(at)));
+}

@@ -1,0 +1,155 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use super::{Examples, Frame, Hist, Trouble};
+use crate::observe::{Ghost, Outcome, Record, RetryAfter};
+use crate::units::{Moment, Tokens};
+
+/// The most distinct values or texts that are told apart; a server cannot make us keep more.
+const MOST_DISTINCT: usize = 4_096;
+/// The same of faults in a refusal's form, which are texts.
+const MOST_FAULTS: usize = 20;
+/// A refusal slower than this is an example of a slow one.
+const SLOW: Duration = Duration::from_millis(10);
+
+/// What refusals looked like. `refused` and `latency` are of shed and throttled attempts; the header and the form are
+/// looked at in every answer that refuses, the expired ones too.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Refusals {
+    /// Shed and throttled attempts.
+    pub refused: u64,
+    /// Answers that refuse: shed, throttled, and expired with an answer.
+    pub answers: u64,
+    /// Microseconds from sending to refusal, of shed and throttled attempts.
+    pub latency: Hist,
+    /// Announced times, in whole seconds, rounded up.
+    pub announced: Hist,
+    distinct: BTreeSet<u64>,
+    /// Answers without a Retry-After.
+    pub missing: u64,
+    /// Answers whose Retry-After cannot be read.
+    pub unreadable: u64,
+    /// Answers without the designed form.
+    pub unshapely: u64,
+    /// What they lacked, and how often; the first twenty texts.
+    pub faults: BTreeMap<String, u64>,
+    /// Shed and throttled attempts that cost the provider tokens.
+    pub costly: u64,
+    /// What those cost.
+    pub cost: Tokens,
+    /// Refusals (expired ones too) of attempts sent before the event, or on a day without one.
+    pub before_event: u64,
+    /// Refusals of attempts sent after the event, once the depth was back.
+    pub after_drain: u64,
+}
+
+impl Refusals {
+    /// How many different times were announced, up to 4,096.
+    pub fn distinct(&self) -> usize {
+        self.distinct.len()
+    }
+
+    /// Takes in an attempt, if it was refused. `drained` is the instant the event's backlog was gone.
+    pub(super) fn record(
+        &mut self,
+        record: &Record,
+        frame: &Frame,
+        drained: Option<Moment>,
+        examples: &mut Examples,
+    ) {
+        let at_once = matches!(record.outcome, Outcome::Shed | Outcome::Throttled);
+        if !at_once && record.outcome != Outcome::Expired {
+            return;
+        }
+        let seq = record.attempt.seq;
+        if at_once {
+            self.refused += 1;
+            let took = record.latency_from_sent().unwrap_or_default();
+            self.latency.record(took);
+            if took > SLOW {
+                examples.note(Trouble::SlowRefusal, seq);
+            }
+            if record.charged > Tokens::ZERO {
+                self.costly += 1;
+                self.cost += record.charged;
+                examples.note(Trouble::CostlyRefusal, seq);
+            }
+        }
+        if record.status.is_some() {
+            self.answered(record, examples);
+        }
+        let sent = record.sent.unwrap_or(record.due);
+        let before = frame.event.is_none_or(|event| sent < event.start);
+        let after = drained.is_some_and(|drained| sent >= drained);
+        self.before_event += u64::from(before);
+        self.after_drain += u64::from(after);
+        if before || after {
+            examples.note(Trouble::FalseShed, seq);
+        }
+    }
+
+    /// Takes in a call for somebody who had been refused already.
+    pub(super) fn ghost(&mut self, ghost: &Ghost, examples: &mut Examples) {
+        let refused = matches!(ghost.outcome, Outcome::Shed | Outcome::Throttled);
+        if refused && ghost.charged > Tokens::ZERO {
+            self.costly += 1;
+            self.cost += ghost.charged;
+            examples.note(Trouble::CostlyRefusal, ghost.attempt.seq);
+        }
+    }
+
+    fn answered(&mut self, record: &Record, examples: &mut Examples) {
+        let seq = record.attempt.seq;
+        self.answers += 1;
+        match &record.retry_after {
+            Some(RetryAfter::After(span)) => {
+                let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
+                self.announced.record_count(seconds);
+                if self.distinct.len() < MOST_DISTINCT {
+                    self.distinct.insert(seconds);
+                }
+            }
+            Some(RetryAfter::Unreadable(_)) => {
+                self.unreadable += 1;
+                examples.note(Trouble::Unreadable, seq);
+            }
+            None => {
+                self.missing += 1;
+                examples.note(Trouble::NoRetryAfter, seq);
+            }
+        }
+        if let Err(fault) = &record.shape {
+            self.unshapely += 1;
+            self.fault(fault, 1);
+            examples.note(Trouble::Unshapely, seq);
+        }
+    }
+
+    fn fault(&mut self, text: &str, times: u64) {
+        if let Some(count) = self.faults.get_mut(text) {
+            *count += times;
+        } else if self.faults.len() < MOST_FAULTS {
+            self.faults.insert(text.to_owned(), times);
+        }
+    }
+
+    /// Adds another's refusals.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.refused += other.refused;
+        self.answers += other.answers;
+        self.latency.add(&other.latency);
+        self.announced.add(&other.announced);
+        self.distinct.extend(&other.distinct);
+        while self.distinct.len() > MOST_DISTINCT {
+            self.distinct.pop_last();
+        }
+        self.missing += other.missing;
+        self.unreadable += other.unreadable;
+        self.unshapely += other.unshapely;
+        other.faults.iter().for_each(|(text, times)| self.fault(text, *times));
+        self.costly += other.costly;
+        self.cost += other.cost;
+        self.before_event += other.before_event;
+        self.after_drain += other.after_drain;
+    }
+}

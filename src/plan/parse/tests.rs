@@ -1,0 +1,205 @@
+use std::time::Duration;
+
+use super::*;
+use crate::plan::{Limit, Target, TargetKind};
+use crate::units::{Bytes, Rate};
+use proptest::prelude::*;
+
+const SMOKE: &str = include_str!("../../../plans/smoke.yaml");
+const FLASH: &str = include_str!("../../../plans/flash-promotion.yaml");
+
+fn load(text: &str, overrides: &[&str]) -> Result<Loaded, Vec<String>> {
+    let overrides: Vec<String> = overrides.iter().map(|o| (*o).to_owned()).collect();
+    let env = |name: &str| (name == "KEY").then(|| "s3cret".to_owned());
+    let show = |f: Fault| format!("{} {}: {}", f.place, f.path, f.message);
+    parse(text, &overrides, &env).map_err(|faults| faults.into_iter().map(show).collect())
+}
+
+fn plan_of(text: &str, overrides: &[&str]) -> Plan {
+    load(text, overrides).unwrap_or_else(|faults| panic!("{faults:#?}")).plan
+}
+
+fn faults(text: &str, overrides: &[&str]) -> Vec<String> {
+    load(text, overrides).err().unwrap_or_default()
+}
+
+fn budgets(target: &Target) -> (Rate, Duration) {
+    let TargetKind::Embedded(embedded) = &target.kind else { panic!("embedded") };
+    (embedded.admission.budgets.tokens, embedded.admission.budgets.burst)
+}
+
+#[test]
+fn the_defaults_are_those_of_the_manual() {
+    let plan = plan_of(SMOKE, &[]);
+    let class = &plan.requests.classes()[0];
+    assert_eq!((class.deadline, class.patience), (Duration::from_millis(4_500), class.deadline));
+    assert_eq!(budgets(&plan.target), (Rate::per_minute(1_200_000).unwrap(), Duration::from_millis(900)));
+    assert_eq!((plan.probes.every, plan.max_outstanding), (12, 20_000));
+    assert_eq!(plan.target.request.health, "/healthz");
+    assert_eq!(plan.validity.unsent.to_string(), "0.10 %");
+    assert_eq!(plan.lag_limit(), Duration::from_nanos(6_250_000));
+    assert!(plan.rehearsal.is_none() && plan.load.event().is_some());
+}
+
+#[test]
+fn a_rehearsal_scales_rates_quota_and_budgets_and_shortens_phases() {
+    let small = plan_of(FLASH, &[]).rehearsed();
+    assert_eq!(small.load.phases[1].rate, Rate::per_minute(1_000).unwrap());
+    assert_eq!(small.load.end().as_nanos(), 130_000_000_000);
+    assert_eq!(small.provider.quota.tokens, Rate::per_minute(250_000).unwrap());
+    assert_eq!(budgets(&small.target), (Rate::per_minute(250_000).unwrap(), Duration::from_millis(900)));
+}
+
+#[test]
+fn partly_named_budgets_are_filled_from_the_quota() {
+    let plan = plan_of(SMOKE, &["target.embedded.budgets.tokens_per_minute=1000k"]);
+    assert_eq!(budgets(&plan.target), (Rate::per_minute(1_000_000).unwrap(), Duration::from_millis(900)));
+    let other = plan_of(SMOKE, &["target.embedded.budgets.burst=500ms"]);
+    assert_eq!(budgets(&other.target), (Rate::per_minute(1_200_000).unwrap(), Duration::from_millis(500)));
+}
+
+#[test]
+fn overrides_change_what_is_read() {
+    let policy = |o: &str| {
+        let plan = plan_of(SMOKE, &[o]);
+        let policy = plan.policy().unwrap().clone();
+        (policy.bound.name(), policy.retry_after.spec().to_string(), policy.recheck)
+    };
+    assert_eq!(policy("target.embedded.bound=none").0, "none");
+    assert_eq!(policy("target.embedded.retry_after.constant=1s").1, r#"{"constant":"1000ms"}"#);
+    assert_eq!(policy("target.embedded.retry_after=room").1, r#""room""#);
+    assert!(!policy("target.embedded.recheck=false").2);
+    assert_eq!(plan_of(SMOKE, &["rehearsal.probes.every=5"]).probes.every, 5);
+    assert!(plan_of(SMOKE, &["rehearsal.probes.every=5"]).rehearsal.is_none());
+    let limit = plan_of(SMOKE, &["checks.shedding.fast.limit=20ms"]).checks["shedding.fast"].limit;
+    assert_eq!(limit, Some(Limit::Time(Duration::from_millis(20))));
+}
+
+#[test]
+fn a_url_replaces_the_embedded_gateway_and_nothing_is_believed_of_it() {
+    let plan = plan_of(SMOKE, &["target.url=http://127.0.0.1:9/"]);
+    assert!(
+        matches!(&plan.target.kind, TargetKind::Url { url, policy: None } if url == "http://127.0.0.1:9")
+    );
+    let plan = plan_of(
+        SMOKE,
+        &[
+            "target.url=http://127.0.0.1:9",
+            "target.policy={service: {start: 1s}}",
+            "target.memory={pid: 4711, ceiling: 512MiB}",
+        ],
+    );
+    assert!(plan.policy().is_some());
+    assert_eq!(plan.target.memory.unwrap().ceiling, Some(Bytes::new(512 << 20)));
+}
+
+#[test]
+fn a_command_is_a_target() {
+    let plan = plan_of(
+        SMOKE,
+        &["target.spawn={command: [true, x], ready: 'http://127.0.0.1:8080/health', env: {A: b}}"],
+    );
+    let TargetKind::Spawn(spawn) = &plan.target.kind else { panic!("spawn") };
+    assert_eq!((spawn.command[1].as_str(), spawn.url.as_str()), ("x", "http://127.0.0.1:8080"));
+    assert_eq!((spawn.ready.as_str(), spawn.env["A"].as_str()), ("http://127.0.0.1:8080/health", "b"));
+    assert_eq!(plan.target.request.health, "/health");
+}
+
+#[test]
+fn each_fault_says_where_what_and_the_way_out() {
+    let cases = [
+        ("tenfold=2", "this tenfold reads plan format 1, not `2`"),
+        ("name=../x", "names no folder"),
+        (
+            "requests.0.max_tokens=50k",
+            "is 20,000 tokens, less than the 50,800 that one `ask` request holds (800 prompt + 50,000 max_tokens)",
+        ),
+        ("target.embedded.budgets.burst=50ms", "is 1,000 tokens, less than the 1,200"),
+        ("rehearsal.scale=1/20", "at scale 1/20 is 1,000 tokens"),
+        ("rehearsal.phases.pormotion=5s", "no phase is named `pormotion` (did you mean `promotion`?"),
+        ("rehearsal.phases.after=0s", "more than nothing"),
+        ("checks.shedding.fsat={off: true}", "did you mean `shedding.fast`?"),
+        ("target.request.headers={x y: 1}", "no name of a header"),
+        ("target.request.headers={Host: a}", "`host` is set by tenfold itself"),
+        ("target.request.headers={x-request-timeout-ms: 1}", "carries the deadline"),
+        ("target.request.headers={a: \"b\\nc\"}", "a line break"),
+        ("target.request.path=chat", "is no path"),
+        ("target.url=http://a.example/v1", "has a path"),
+        ("target.url=http://u:p@a.example", "a user name"),
+        ("target.spawn={command: [], ready: 'http://127.0.0.1:1'}", "`command` is empty"),
+        ("target={}", "what is tried?"),
+        ("target.memory={pid: 1, cgroup: /x}", "unknown key `cgroup` (known: ceiling, pid)"),
+        ("target.deadline.form=grpc", "unknown form of a deadline `grpc`"),
+        ("expect.refusal.shed=[429]", "status 429 cannot mean both"),
+        ("expect.refusal.shed=[200]", "status 200 is no refusal"),
+        ("expect.refusal.body={type: present}", "write /type"),
+        ("validity.unsent=101%", "is no share"),
+        ("validity.lag_p99=0s", "never kept"),
+        ("abort_when=[{goodput_below: 10%}]", "`for` is missing"),
+        ("max_outstanding=0", "1 to 1000000"),
+        ("levers=[]", "unknown key `levers`"),
+        ("diff={}", "unknown key `diff`"),
+        ("provider.faults=[]", "unknown key `faults`"),
+        ("requests.0.deadline=${NO}", "the environment has no `NO`"),
+        ("load.phases.0.rate=9999999999/s", "callers would arrive"),
+        ("load.phases.0.name=''", "a name has 1 to 100 letters"),
+        ("provider.advertise=ftp://x", "neither http nor https"),
+        ("nmae=x", "unknown key `nmae` (did you mean `name`?"),
+    ];
+    let wrong: Vec<_> = cases
+        .iter()
+        .map(|(change, expected)| (change, expected, faults(SMOKE, &[change])))
+        .filter(|(_, expected, found)| found.len() != 1 || !found[0].contains(*expected))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn what_is_probably_not_meant_is_a_warning() {
+    let warned =
+        |o: &[&str]| load(SMOKE, o).unwrap().warnings.into_iter().map(|w| w.message).collect::<Vec<_>>();
+    assert!(warned(&[]).is_empty(), "{:?}", warned(&[]));
+    assert!(load(FLASH, &[]).unwrap().warnings.is_empty());
+    let few = warned(&["requests.0.deadline=3s"]);
+    assert!(few[0].contains("about 19 `ask` requests may wait"), "{few:?}");
+    let none = warned(&["requests.0.deadline=1s"]);
+    assert!(none.iter().any(|w| w.contains("leaves nothing to wait")), "{none:?}");
+    assert!(none.iter().any(|w| w.contains("no answer can be in time")), "{none:?}");
+    let far = warned(&["target.url=http://gateway.example"]);
+    assert!(far[0].contains("gateway.example cannot call 127.0.0.1:0"), "{far:?}");
+    assert!(
+        warned(&["target.url=http://gateway.example", "provider.advertise=http://load.example:90"])
+            .is_empty()
+    );
+    assert!(warned(&["target.policy={service: {start: 1s}}"])[0].contains("not used"));
+}
+
+#[test]
+fn secrets_reach_the_plan_and_nothing_else() {
+    let loaded = load(SMOKE, &["target.request.headers.authorization=Bearer ${KEY}"]).unwrap();
+    assert_eq!(loaded.plan.target.request.headers["authorization"], "Bearer s3cret");
+    assert!(loaded.source.to_json().to_string().contains("Bearer ${KEY}"));
+    assert!(!loaded.source.to_json().to_string().contains("s3cret"));
+    let found = faults(SMOKE, &["load.phases.0.rate=${KEY}"]);
+    assert!(found[0].contains("`${KEY}` has no unit of time") && !found[0].contains("s3cret"), "{found:?}");
+}
+
+#[test]
+fn what_is_shown_of_a_plan_reads_as_the_same_plan() {
+    let first = load(FLASH, &["load.seed=11"]).unwrap();
+    let again = load(&first.source.to_json().to_string(), &[]).unwrap();
+    assert_eq!(format!("{:?}", first.plan), format!("{:?}", again.plan));
+}
+
+proptest! {
+    #[test]
+    fn no_override_makes_it_panic(path in "(load|target|checks|requests|[a-z0-9é]{0,3})(\\.[a-z0-9é.]{0,6}){0,4}", value in "\\PC{0,20}") {
+        let _ = load(SMOKE, &[&format!("{path}={value}")]);
+    }
+
+    #[test]
+    fn no_changed_letter_makes_it_panic(at in 0..SMOKE.len(), letter in "\\PC|\n") {
+        let text: String = SMOKE.chars().enumerate().map(|(i, c)| if i == at { letter.clone() } else { c.into() }).collect();
+        let _ = load(&text, &[]);
+    }
+}

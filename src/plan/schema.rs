@@ -1,0 +1,307 @@
+//! The JSON Schema (draft 2020-12) of a plan, for editors. It knows keys, forms and units; what must hold between
+//! parts is for [`super::parse()`]. A test asks the readers for the keys they know and holds the two together.
+
+use serde_json::{Map, Value, json};
+
+use super::CHECKS;
+use crate::workload::arrivals;
+
+mod target;
+
+/// The schema of a plan.
+pub fn plan() -> Value {
+    let mut schema = object(
+        &["tenfold", "name", "load", "requests", "provider", "target"],
+        "a tenfold plan",
+        [
+            ("tenfold", json!({ "const": 1, "description": "the version of the plan format" })),
+            ("name", text("what reports are filed under", "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")),
+            ("about", json!({ "type": "string", "description": "what the plan is for" })),
+            ("load", load()),
+            ("requests", list(class(), "the mix of requests")),
+            ("provider", provider()),
+            ("target", target::schema()),
+            ("rehearsal", rehearsal()),
+            ("expect", expect()),
+            ("validity", validity()),
+            ("abort_when", list(abort_rule(), "rules that end a run early")),
+            ("max_outstanding", whole("the most requests open at once")),
+            ("checks", checks()),
+        ],
+    );
+    let head = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tenfold plan",
+        "$defs": definitions(),
+    });
+    if let (Value::Object(schema), Value::Object(head)) = (&mut schema, head) {
+        schema.extend(head);
+    }
+    schema
+}
+
+/// Forms that many keys share. A text may also name a variable.
+fn definitions() -> Value {
+    let form = |description: &str, pattern: &str| json!({ "type": "string", "description": description, "pattern": format!("{pattern}|\\$\\{{") });
+    let tokens = form("tokens: 500_000, 500k or 1.2M", "^[0-9][0-9_.]*[kM]?$");
+    json!({
+        "duration": form("a duration: 300ms, 25s, 1m30s or 2h", "^([0-9][0-9_.]*(h|m|s|ms|us|µs))+$"),
+        "rate": form("a rate: 33.3/s or 2000/min", "^[0-9][0-9_.]*k? */ *[a-z0-9]+$"),
+        "size": form("a size: 6kB, 6KiB or 512B", "^[0-9][0-9_.]* *([kMG]|[KMG]i)?B$"),
+        "tokens": { "anyOf": [{ "type": "integer", "minimum": 0 }, tokens] },
+        "share": { "anyOf": [
+            { "type": "number", "minimum": 0, "maximum": 1 },
+            form("a share: 5% or 0.05", "^[0-9][0-9.]*%?$"),
+        ]},
+        "ratio": { "anyOf": [
+            { "type": "number", "exclusiveMinimum": 0 },
+            form("a ratio: 1/2 or 0.5", "^[0-9][0-9_.]*( */ *[0-9]+)?$"),
+        ]},
+    })
+}
+
+fn object<const N: usize>(required: &[&str], description: &str, properties: [(&str, Value); N]) -> Value {
+    let properties: Map<String, Value> =
+        properties.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    json!({
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn list(items: Value, description: &str) -> Value {
+    json!({ "type": "array", "description": description, "items": items })
+}
+
+fn names_to(values: Value, description: &str) -> Value {
+    json!({ "type": "object", "description": description, "additionalProperties": values })
+}
+
+fn form(name: &str, description: &str) -> Value {
+    json!({ "$ref": format!("#/$defs/{name}"), "description": description })
+}
+
+fn text(description: &str, pattern: &str) -> Value {
+    json!({ "type": ["string", "number"], "description": description, "pattern": pattern })
+}
+
+fn word(description: &str) -> Value {
+    json!({ "type": ["string", "number", "boolean"], "description": description })
+}
+
+fn whole(description: &str) -> Value {
+    form("tokens", description)
+}
+
+fn flag(description: &str) -> Value {
+    json!({ "type": "boolean", "description": description })
+}
+
+fn named(description: &str, names: &[&str]) -> Value {
+    json!({ "enum": names, "description": description })
+}
+
+/// One of several things: a name alone, or a map of one name to its settings.
+fn one_of(description: &str, names: &[&str], settings: Value) -> Value {
+    let mut properties: Map<String, Value> =
+        names.iter().map(|name| ((*name).to_owned(), json!(true))).collect();
+    if let Value::Object(settings) = settings {
+        properties.extend(settings);
+    }
+    json!({ "description": description, "anyOf": [
+        { "enum": names },
+        { "type": "object", "properties": properties, "minProperties": 1, "maxProperties": 1, "additionalProperties": false },
+    ]})
+}
+
+fn load() -> Value {
+    let names: Vec<_> = arrivals::ALL.iter().map(|kind| kind.name).collect();
+    let phase = object(
+        &["name", "rate", "for"],
+        "a stretch of the run with one rate",
+        [
+            ("name", word("its name, unique in the plan")),
+            ("rate", form("rate", "callers arriving")),
+            ("for", form("duration", "how long it lasts")),
+            ("event", flag("true for the overload that is rehearsed")),
+        ],
+    );
+    object(
+        &["arrivals", "phases"],
+        "the offered load",
+        [
+            ("seed", whole("what every stream of random numbers is derived from")),
+            ("arrivals", one_of("how callers are spaced", &names, json!({}))),
+            (
+                "late",
+                one_of(
+                    "what lateness of the harness does to a request",
+                    &["drop_after", "send"],
+                    json!({ "drop_after": form("duration", "later than this it is not sent") }),
+                ),
+            ),
+            ("phases", list(phase, "the phases in order")),
+        ],
+    )
+}
+
+fn class() -> Value {
+    let prompt = object(
+        &["tokens"],
+        "the prompt",
+        [
+            ("tokens", whole("blank-separated words")),
+            ("bytes", form("size", "its length; default 6 bytes a token")),
+        ],
+    );
+    let output =
+        object(&["tokens"], "the answer", [("tokens", whole("tokens it has; default `max_tokens`"))]);
+    object(
+        &["name", "prompt", "max_tokens", "deadline"],
+        "a class of requests",
+        [
+            ("name", word("its name, unique in the plan")),
+            ("weight", whole("its part of all arrivals, relative to the others")),
+            ("tenant", word("on whose behalf it is sent")),
+            ("tier", whole("0 is the most important")),
+            ("prompt", prompt),
+            ("max_tokens", whole("the most tokens the answer may have")),
+            ("output", output),
+            ("stream", json!({ "const": false, "description": "answers come whole" })),
+            ("deadline", form("duration", "how long after its due time an answer is of use")),
+            ("patience", form("duration", "how long its caller waits; default the deadline")),
+            ("on_refusal", one_of("what a refused caller does", &["give_up"], json!({}))),
+        ],
+    )
+}
+
+fn provider() -> Value {
+    let quota = object(
+        &["tokens_per_minute"],
+        "what may be used",
+        [
+            ("tokens_per_minute", whole("tokens a minute in the long run")),
+            ("burst", form("duration", "how much of the rate at once; default 1s")),
+            ("window", named("how the window moves", &["bucket"])),
+            ("charge", named("what a request is charged", &["reservation"])),
+        ],
+    );
+    let service = object(
+        &["first_token"],
+        "how long an answer takes",
+        [
+            ("first_token", form("duration", "until the first token")),
+            ("per_token", form("duration", "for each token of the answer")),
+        ],
+    );
+    object(
+        &["quota", "service"],
+        "the provider behind the gateway, which tenfold plays",
+        [
+            ("listen", word("address to listen on; default 127.0.0.1:0, a free port")),
+            ("advertise", word("the URL the gateway shall call, where it differs")),
+            ("engine", named("the shell that serves it", &["wiremock"])),
+            ("api", named("the wire format", &["openai"])),
+            ("count", named("how both sides count tokens", &["words"])),
+            ("quota", quota),
+            ("service", service),
+        ],
+    )
+}
+
+fn rehearsal() -> Value {
+    let probes = object(
+        &[],
+        "which refused callers come back exactly as told",
+        [
+            ("every", whole("one in so many; 0 for none")),
+            ("late_by", form("duration", "how long after the announced instant")),
+        ],
+    );
+    object(
+        &[],
+        "how the event is shrunk",
+        [
+            ("scale", form("ratio", "offered rates, quotas and budgets times this")),
+            (
+                "phases",
+                names_to(form("duration", "its length"), "lengths of phases by name; the others keep theirs"),
+            ),
+            ("probes", probes),
+        ],
+    )
+}
+
+fn expect() -> Value {
+    let statuses =
+        |description: &str| list(json!({ "type": "integer", "minimum": 400, "maximum": 599 }), description);
+    let wanted = || word("`present`, or the exact text");
+    let refusal = object(
+        &[],
+        "the designed form of a refusal",
+        [
+            ("shed", statuses("statuses of a refusal for scarcity; default 503")),
+            ("throttled", statuses("statuses of a refusal for entitlement; default 429")),
+            ("fast_within", form("duration", "a refusal later than this was admitted first")),
+            ("headers", names_to(wanted(), "headers it must have")),
+            ("body", names_to(wanted(), "members its JSON body must have, by JSON pointer")),
+        ],
+    );
+    object(&[], "what answers should look like", [("refusal", refusal)])
+}
+
+fn validity() -> Value {
+    let lag = json!({ "anyOf": [{ "const": "auto" }, { "$ref": "#/$defs/duration" }],
+        "description": "the most lag at the 99th percentile; auto: half the shortest mean gap" });
+    object(
+        &[],
+        "when the run itself is no good",
+        [
+            ("lag_p99", lag),
+            ("unsent", form("share", "the largest share of unsent requests")),
+            ("unjoined", form("share", "the largest share seen on one side only")),
+            ("achieved", form("share", "the least achieved over planned rate")),
+        ],
+    )
+}
+
+fn abort_rule() -> Value {
+    object(
+        &["goodput_below", "for"],
+        "ends the run early, to spare the target",
+        [
+            ("goodput_below", form("share", "goodput below this share of what is offered")),
+            ("for", form("duration", "for this long")),
+            ("after", form("duration", "but not before this much of the run has passed")),
+        ],
+    )
+}
+
+fn checks() -> Value {
+    let change = || {
+        object(
+            &[],
+            "what the plan changes of it",
+            [
+                ("limit", word("another limit, in the unit of the check: 20ms, 90%, 64MiB or 3")),
+                ("allow_no_data", flag("whether a lack of data is all right")),
+                ("off", flag("whether it is not judged at all")),
+            ],
+        )
+    };
+    let properties: Map<String, Value> = CHECKS
+        .iter()
+        .map(|check| {
+            let mut schema = change();
+            schema["description"] = json!(check.about);
+            (check.id.to_owned(), schema)
+        })
+        .collect();
+    json!({ "type": "object", "description": "changes of checks, by id", "properties": properties, "additionalProperties": false })
+}
+
+#[cfg(test)]
+mod tests;

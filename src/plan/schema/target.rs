@@ -1,0 +1,130 @@
+//! The part of the schema that describes `target`.
+
+use serde_json::{Value, json};
+
+use super::{flag, form, list, named, names_to, object, one_of, whole, word};
+use crate::admission::{bounds, orders, retry_after};
+
+pub(super) fn schema() -> Value {
+    let spawn = object(
+        &["command", "ready"],
+        "a command started for the run and ended with it",
+        [
+            ("command", list(word("a part of it"), "the program and its arguments")),
+            ("ready", word("the URL that answers once it is up")),
+            ("url", word("the base URL to send to; default that of `ready`")),
+            ("env", names_to(word("a value"), "its environment, besides ours and TENFOLD_PROVIDER_URL")),
+        ],
+    );
+    let memory = object(
+        &["pid"],
+        "how memory is read where the target is no child of ours",
+        [
+            ("pid", whole("the process; its children count too")),
+            ("ceiling", form("size", "what it may reach")),
+        ],
+    );
+    let deadline = object(
+        &[],
+        "how the caller's deadline travels",
+        [
+            ("header", word("the header's name; default x-request-timeout-ms")),
+            ("form", named("how it is written", &["remaining_ms", "remaining_s"])),
+        ],
+    );
+    let mut schema = object(
+        &[],
+        "what is tried: one of embedded, spawn, url",
+        [
+            ("embedded", policy("the reference gateway, as a child process")),
+            ("spawn", spawn),
+            ("url", word("the address of something already running, without a path")),
+            ("policy", policy("what a `spawn` or `url` target is believed to do")),
+            ("request", request()),
+            ("deadline", deadline),
+            ("memory", memory),
+        ],
+    );
+    schema["oneOf"] =
+        json!([{ "required": ["embedded"] }, { "required": ["spawn"] }, { "required": ["url"] }]);
+    schema
+}
+
+fn request() -> Value {
+    object(
+        &[],
+        "how the target is called",
+        [
+            ("path", word("the path; default /v1/chat/completions")),
+            ("model", word("the model asked for")),
+            (
+                "headers",
+                names_to(
+                    word("a value; ${NAME} keeps a secret out of the file"),
+                    "headers added to each request",
+                ),
+            ),
+            ("ca_file", word("certificates to trust besides the system's, in PEM")),
+            ("insecure", flag("take any certificate")),
+            ("health", word("the path of the ping")),
+        ],
+    )
+}
+
+fn policy(description: &str) -> Value {
+    let service = object(
+        &["start"],
+        "what an answer is believed to take",
+        [
+            ("start", form("duration", "before any was seen")),
+            (
+                "quantile",
+                json!({ "type": ["string", "number"], "description": "which of those seen: p99 or 0.99" }),
+            ),
+        ],
+    );
+    let budgets = object(
+        &[],
+        "what may be spent; default the provider's quota, its burst less 100 ms",
+        [
+            ("tokens_per_minute", whole("tokens a minute in the long run")),
+            ("burst", form("duration", "how much of the rate at once")),
+        ],
+    );
+    let returning = object(
+        &[],
+        "the share of refused callers that come back",
+        [
+            ("start", form("share", "before anyone was refused")),
+            ("learn", flag("learn it from those who do")),
+        ],
+    );
+    let appointment = object(
+        &[],
+        "a time at which capacity is kept",
+        [
+            ("reserve", form("share", "the part of the bound kept for those who return")),
+            ("returning", returning),
+        ],
+    );
+    let settings = json!({
+        "appointment": appointment,
+        "constant": form("duration", "the same for everyone"),
+    });
+    let bounds: Vec<_> = bounds::ALL.iter().map(|kind| kind.name).collect();
+    let orders: Vec<_> = orders::ALL.iter().map(|kind| kind.name).collect();
+    let strategies: Vec<_> = retry_after::ALL.iter().map(|kind| kind.name).collect();
+    object(
+        &["service"],
+        description,
+        [
+            ("bound", one_of("how much may wait", &bounds, json!({}))),
+            ("order", one_of("who is served next", &orders, json!({}))),
+            ("recheck", flag("whether a request is tested again before it is forwarded")),
+            ("service", service),
+            ("margin", form("duration", "kept in reserve of a caller's time; default 500ms")),
+            ("budgets", budgets),
+            ("retry_after", one_of("what a refused caller is told", &strategies, settings)),
+        ],
+    )
+}

@@ -1,0 +1,196 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::plan::{parse, yaml};
+use crate::units::{self, Fault, Key, Node, Place};
+
+/// A plan with every optional part; `{target}` is where the kinds of target differ.
+const FULL: &str = "
+tenfold: 1
+name: full
+about: everything
+load: { seed: 1, arrivals: constant, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true }] }
+requests:
+  - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: 8, bytes: 60B }, max_tokens: 8, output: { tokens: 8 },
+      stream: false, deadline: 9s, patience: 9s, on_refusal: give_up }
+provider:
+  listen: 127.0.0.1:0
+  advertise: http://127.0.0.1:1
+  engine: wiremock
+  api: openai
+  count: words
+  quota: { tokens_per_minute: 60k, burst: 1s, window: bucket, charge: reservation }
+  service: { first_token: 1ms, per_token: 1ms }
+target:
+  request: { path: /x, model: m, headers: { a: b }, ca_file: /x, insecure: true, health: /h }
+  deadline: { header: x-d, form: remaining_s }
+  memory: { pid: 1, ceiling: 1MB }
+  policy: { bound: none, order: fifo, recheck: true, service: { start: 1s, quantile: p99 }, margin: 1s,
+            budgets: { tokens_per_minute: 60k, burst: 1s }, retry_after: { constant: 1s } }
+  {target}
+rehearsal: { scale: 1/2, phases: { a: 1s }, probes: { every: 1, late_by: 1ms } }
+expect: { refusal: { shed: [503], throttled: [429], fast_within: 1ms, headers: { a: b }, body: { /a: b } } }
+validity: { lag_p99: auto, unsent: 1%, unjoined: 1%, achieved: 99% }
+abort_when: [{ goodput_below: 1%, for: 1s, after: 1s }]
+max_outstanding: 9
+checks: { shedding.fast: { limit: 1ms, allow_no_data: true, off: false } }
+";
+
+const TARGETS: &[&str] = &[
+    "embedded: { bound: none, order: fifo, recheck: true, service: { start: 1s, quantile: p99 }, margin: 1s,
+       budgets: { tokens_per_minute: 60k, burst: 1s },
+       retry_after: { appointment: { reserve: 0.2, returning: { start: 0.1, learn: true } } } }",
+    "spawn: { command: [x], ready: 'http://127.0.0.1:1/h', url: 'http://127.0.0.1:1', env: { A: b } }",
+    "url: http://127.0.0.1:1",
+];
+
+/// Maps whose keys are names.
+const FREE: &[&str] = &[
+    "target.request.headers",
+    "target.spawn.env",
+    "rehearsal.phases",
+    "expect.refusal.headers",
+    "expect.refusal.body",
+];
+
+const PLACE: Place = Place::File { line: 1, column: 1 };
+
+fn faults(tree: &Node) -> Vec<Fault> {
+    parse(&json_text(tree), &[], &|_| None).err().unwrap_or_default()
+}
+
+/// The tree as JSON text, which is YAML.
+fn json_text(tree: &Node) -> String {
+    crate::plan::Source { tree: tree.clone() }.to_json().to_string()
+}
+
+/// Every path of the tree with the node there; ids of checks keep their dots.
+fn paths(node: &Node, at: &[String], out: &mut Vec<(Vec<String>, Node)>) {
+    out.push((at.to_vec(), node.clone()));
+    let mut under = |step: String, node: &Node| paths(node, &[at, &[step]].concat(), out);
+    match &node.value {
+        units::Value::Map(entries) => entries.iter().for_each(|(key, node)| under(key.text.clone(), node)),
+        units::Value::List(items) => {
+            items.iter().enumerate().for_each(|(i, node)| under(i.to_string(), node))
+        }
+        units::Value::Null | units::Value::Text { .. } => {}
+    }
+}
+
+fn at<'n>(node: &'n mut Node, path: &[String]) -> &'n mut Node {
+    path.iter().fold(node, |node, step| match &mut node.value {
+        units::Value::Map(entries) => &mut entries.iter_mut().find(|(key, _)| key.text == *step).unwrap().1,
+        units::Value::List(items) => &mut items[step.parse::<usize>().unwrap()],
+        other => panic!("{step} in {}", other.kind()),
+    })
+}
+
+/// The names the readers know at `path`: what they list when they meet one they do not.
+fn known(tree: &Node, path: &[String], choice: bool) -> Option<BTreeSet<String>> {
+    let mut tree = tree.clone();
+    let node = at(&mut tree, path);
+    match &mut node.value {
+        units::Value::Map(entries) if !choice => {
+            entries.push((Key { text: "zzzz".into(), place: PLACE }, Node::text("1", PLACE)));
+        }
+        _ => *node = Node::text("zzzz", PLACE),
+    }
+    let said =
+        faults(&tree).into_iter().find(|f| f.message.contains("`zzzz`") && f.message.contains("known: "))?;
+    let (_, names) = said.message.rsplit_once("known: ").unwrap();
+    Some(names.trim_end_matches(')').split(", ").map(str::to_owned).collect())
+}
+
+/// The parts of the schema that may describe what stands at `path`.
+fn described<'s>(part: &'s Value, path: &[String]) -> Vec<&'s Value> {
+    let branches: Vec<&Value> = match part["anyOf"].as_array() {
+        Some(branches) => branches.iter().collect(),
+        None => vec![part],
+    };
+    let Some((step, rest)) = path.split_first() else { return branches };
+    let under = |branch: &'s Value| {
+        let named = branch["properties"].get(step);
+        named
+            .or_else(|| branch.get("items"))
+            .or_else(|| branch.get("additionalProperties").filter(|a| a.is_object()))
+    };
+    branches.into_iter().filter_map(under).flat_map(|part| described(part, rest)).collect()
+}
+
+fn keys(parts: &[&Value]) -> BTreeSet<String> {
+    parts.iter().filter_map(|part| part["properties"].as_object()).flat_map(|p| p.keys().cloned()).collect()
+}
+
+fn words(parts: &[&Value]) -> BTreeSet<String> {
+    let lists = parts.iter().filter_map(|part| part["enum"].as_array()).flatten();
+    lists.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_schema_has_exactly_the_keys_the_readers_know() {
+    let schema = plan();
+    let mut seen = 0;
+    for target in TARGETS {
+        let tree = yaml::read(&FULL.replace("{target}", target)).unwrap();
+        let wrong = parse(&FULL.replace("{target}", target), &[], &|_| None).err();
+        assert_eq!(wrong, None, "the full plan is a plan");
+        let mut all = Vec::new();
+        paths(&tree, &[], &mut all);
+        for (path, node) in all {
+            let joined = path.join(".");
+            let parts = described(&schema, &path);
+            assert!(!parts.is_empty(), "`{joined}` is not in the schema");
+            if FREE.contains(&joined.as_str()) {
+                continue;
+            }
+            let choice = !words(&parts).is_empty();
+            let Some(known) = known(&tree, &path, choice) else {
+                let map = matches!(node.value, units::Value::Map(_));
+                assert!(!map && !choice, "`{joined}` takes any key");
+                continue;
+            };
+            seen += 1;
+            if choice {
+                assert_eq!(words(&parts), known, "at `{joined}`");
+                continue;
+            }
+            assert_eq!(keys(&parts), known, "at `{joined}`");
+            let units::Value::Map(entries) = &node.value else { panic!("`{joined}` is no map") };
+            let here: BTreeSet<String> = entries.iter().map(|(key, _)| key.text.clone()).collect();
+            let either = |key: &str| ["embedded", "spawn", "url"].contains(&key) || joined == "checks";
+            let absent: Vec<_> = known.iter().filter(|key| !here.contains(*key) && !either(key)).collect();
+            assert!(absent.is_empty(), "the full plan lacks {absent:?} at `{joined}`");
+        }
+    }
+    assert!(seen > 40, "only {seen} places were asked");
+}
+
+#[test]
+fn every_key_of_the_plans_is_in_the_schema() {
+    let schema = plan();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/plans");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let mut all = Vec::new();
+        paths(&yaml::read(&std::fs::read_to_string(&path).unwrap()).unwrap(), &[], &mut all);
+        for (step, _) in all {
+            let found = described(&schema, &step);
+            assert!(!found.is_empty(), "{}: `{}` is not in the schema", path.display(), step.join("."));
+        }
+        count += 1;
+    }
+    assert!(count >= 2);
+}
+
+#[test]
+fn every_reference_leads_somewhere() {
+    let schema = plan();
+    let text = schema.to_string();
+    let names: BTreeSet<&str> =
+        text.split("\"#/$defs/").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+    assert!(names.len() >= 6);
+    for name in names {
+        assert!(schema["$defs"][name].is_object(), "{name}");
+    }
+}

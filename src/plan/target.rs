@@ -1,0 +1,261 @@
+//! What is tried and how it is called: the keys of `target`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::address::Address;
+use super::{DeadlineForm, DeadlineHeader, Embedded, MemorySource, Spawn, Target, TargetKind, TargetRequest};
+use crate::admission::{self, Budgets};
+use crate::provider;
+use crate::units::{MapReader, Rate, Read, Reader};
+
+/// Headers tenfold sets itself, and those that belong to the connection.
+const OURS: &[&str] = &[
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "keep-alive",
+    "te",
+    "traceparent",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "x-request-id",
+];
+
+/// How much smaller the gateway's burst is than the provider's: two buckets spent exactly alike would refuse every
+/// request that travelled a little faster than the first.
+const BURST_LESS: Duration = Duration::from_millis(100);
+
+/// The budgets of a gateway that knows its provider's `quota`.
+pub(super) fn standard_budgets(quota: Option<&provider::Quota>) -> Option<Budgets> {
+    match quota {
+        Some(quota) => Some(Budgets { tokens: quota.tokens, burst: quota.burst.saturating_sub(BURST_LESS) }),
+        // the provider's own fault is reported already
+        None => Rate::per_minute(1).map(|tokens| Budgets { tokens, burst: Duration::from_secs(1) }),
+    }
+}
+
+/// Reads `target`. Budgets that are not named follow `quota`.
+pub(super) fn read(reader: &Reader<'_>, quota: Option<&provider::Quota>) -> Option<Target> {
+    let mut map = reader.map()?;
+    let standard = standard_budgets(quota);
+    let embedded = map.reader("embedded");
+    let spawn = map.reader("spawn");
+    let url = map.reader("url");
+    let policy = match map.reader("policy") {
+        None => Some(None),
+        Some(policy) => {
+            policy.map().and_then(|mut map| admission::Config::read(&mut map, standard)).map(Some)
+        }
+    };
+    let named = [("embedded", embedded.is_some()), ("spawn", spawn.is_some()), ("url", url.is_some())];
+    let named: Vec<_> = named.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
+    let kind = match (named.len(), embedded, spawn, url) {
+        (1, Some(embedded), _, _) => read_embedded(&embedded, standard).map(TargetKind::Embedded),
+        (1, _, Some(spawn), _) => read_spawn(&spawn, policy.clone().flatten()).map(TargetKind::Spawn),
+        (1, _, _, Some(url)) => {
+            url.parse("a URL", origin).map(|url| TargetKind::Url { url, policy: policy.clone().flatten() })
+        }
+        (0, ..) => {
+            map.here().fault("what is tried? name one of embedded, spawn, url");
+            None
+        }
+        _ => {
+            map.here().fault(format!("one target belongs here, not {}: {}", named.len(), named.join(", ")));
+            None
+        }
+    };
+    let request = read_request(map.reader("request").as_ref(), kind.as_ref());
+    let deadline = map.or("deadline", DeadlineHeader::default());
+    let memory = match map.reader("memory") {
+        None => Some(None),
+        Some(memory) => MemorySource::read(&memory).map(Some),
+    };
+    policy?;
+    Some(Target { kind: kind?, request: request?, deadline: deadline?, memory: memory? })
+}
+
+fn read_embedded(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<Embedded> {
+    let mut map = reader.map()?;
+    let own_budgets = reader.node().get("budgets").is_some();
+    admission::Config::read(&mut map, standard).map(|admission| Embedded { admission, own_budgets })
+}
+
+fn read_spawn(reader: &Reader<'_>, policy: Option<admission::Config>) -> Option<Spawn> {
+    let mut map = reader.map()?;
+    let command: Option<Vec<String>> = map.need("command");
+    let ready = map.reader("ready").map_or_else(
+        || {
+            map.here().fault("`ready` is missing: which URL answers once the target is up?");
+            None
+        },
+        |ready| ready.parse("a URL", Address::parse),
+    );
+    let url = match map.reader("url") {
+        None => ready.as_ref().map(Address::origin),
+        Some(url) => url.parse("a URL", origin),
+    };
+    let env = texts(&mut map, "env", |name| {
+        let tidy = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if tidy { Ok(name.to_owned()) } else { Err(format!("`{name}` is no name of a variable")) }
+    });
+    let command = command?;
+    if command.first().is_none_or(String::is_empty) {
+        map.here().fault("`command` is empty: it names a program and its arguments");
+        return None;
+    }
+    let ready = ready?;
+    Some(Spawn { command, ready: format!("{}{}", ready.origin(), ready.path), url: url?, env: env?, policy })
+}
+
+/// A URL without a path.
+fn origin(text: &str) -> Result<String, String> {
+    let address = Address::parse(text)?;
+    if address.path == "/" {
+        Ok(address.origin())
+    } else {
+        Err(format!(
+            "`{text}` has a path: write `{}` here and the path under `target.request.path`",
+            address.origin()
+        ))
+    }
+}
+
+fn read_request(reader: Option<&Reader<'_>>, kind: Option<&TargetKind>) -> Option<TargetRequest> {
+    let health = match kind {
+        Some(TargetKind::Spawn(spawn)) => {
+            Address::parse(&spawn.ready).map_or_else(|_| "/".into(), |ready| ready.path)
+        }
+        _ => "/healthz".to_owned(),
+    };
+    let standard = TargetRequest {
+        path: "/v1/chat/completions".into(),
+        model: "rehearsal".into(),
+        headers: BTreeMap::new(),
+        ca_file: None,
+        insecure: false,
+        health,
+    };
+    let Some(reader) = reader else { return Some(standard) };
+    let mut map = reader.map()?;
+    let path = read_path(&mut map, "path", standard.path);
+    let model = map.or("model", standard.model);
+    let headers = texts(&mut map, "headers", header_name);
+    let ca_file = map.get::<String>("ca_file").map(PathBuf::from);
+    let insecure = map.or("insecure", false);
+    let health = read_path(&mut map, "health", standard.health);
+    let headers = headers?;
+    if let Some(name) = headers.keys().find(|name| OURS.contains(&name.as_str())) {
+        map.here().fault(format!("the header `{name}` is set by tenfold itself: leave it out"));
+        return None;
+    }
+    Some(TargetRequest { path: path?, model: model?, headers, ca_file, insecure: insecure?, health: health? })
+}
+
+fn read_path(map: &mut MapReader<'_>, key: &'static str, standard: String) -> Option<String> {
+    let Some(reader) = map.reader(key) else { return Some(standard) };
+    reader.parse("a path", |text| {
+        let tidy = text.starts_with('/') && text.bytes().all(|b| b.is_ascii_graphic() && b != b'#');
+        if tidy {
+            Ok(text.to_owned())
+        } else {
+            Err(format!("`{text}` is no path (write /v1/chat/completions)"))
+        }
+    })
+}
+
+/// A map of names to texts without control characters. `name` says what a name may be, and how it is written.
+fn texts(
+    map: &mut MapReader<'_>,
+    key: &'static str,
+    name: fn(&str) -> Result<String, String>,
+) -> Option<BTreeMap<String, String>> {
+    let Some(reader) = map.reader(key) else { return Some(BTreeMap::new()) };
+    let mut out = BTreeMap::new();
+    let mut whole = true;
+    for (written, entry) in reader.map()?.rest() {
+        let value = entry.scalar("a text").filter(|value| {
+            let tidy = !value.chars().any(char::is_control);
+            if !tidy {
+                entry.fault("the value has a line break or another control character in it");
+            }
+            tidy
+        });
+        match (name(&written), value) {
+            (Ok(name), Some(value)) => {
+                if out.insert(name, value.to_owned()).is_some() {
+                    entry.fault(format!("`{written}` stands here twice"));
+                    whole = false;
+                }
+            }
+            (name, _) => {
+                whole = false;
+                if let Err(message) = name {
+                    entry.fault(message);
+                }
+            }
+        }
+    }
+    whole.then_some(out)
+}
+
+/// A header's name in lower case, if it is one (RFC 9110, section 5.6.2).
+pub(super) fn header_name(text: &str) -> Result<String, String> {
+    let tidy = !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
+    if tidy { Ok(text.to_ascii_lowercase()) } else { Err(format!("`{text}` is no name of a header")) }
+}
+
+impl Default for DeadlineHeader {
+    fn default() -> Self {
+        Self { header: "x-request-timeout-ms".into(), form: DeadlineForm::RemainingMs }
+    }
+}
+
+impl Read for DeadlineHeader {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let standard = Self::default();
+        let mut map = reader.map()?;
+        let header = match map.reader("header") {
+            None => Some(standard.header),
+            Some(header) => header.parse("a header", |text| match header_name(text)? {
+                name if OURS.contains(&name.as_str()) => Err(format!("the header `{name}` has another use")),
+                name => Ok(name),
+            }),
+        };
+        let form = map.or("form", standard.form);
+        Some(Self { header: header?, form: form? })
+    }
+}
+
+impl Read for DeadlineForm {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        match reader.one_of("form of a deadline", &["remaining_ms", "remaining_s"])? {
+            ("remaining_ms", None) => Some(Self::RemainingMs),
+            ("remaining_s", None) => Some(Self::RemainingS),
+            (name, _) => {
+                reader.fault(format!("`{name}` has no settings"));
+                None
+            }
+        }
+    }
+}
+
+impl Read for MemorySource {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let pid: Option<u32> = map.need("pid");
+        let ceiling = match map.reader("ceiling") {
+            None => Some(None),
+            Some(ceiling) => Read::read(&ceiling).map(Some),
+        };
+        if pid == Some(0) {
+            map.here().fault("`pid` is zero: name the target's process");
+            return None;
+        }
+        Some(Self { pid: pid?, ceiling: ceiling? })
+    }
+}

@@ -1,0 +1,118 @@
+use std::io;
+
+use super::lines::{Colour, Lines};
+use super::{Style, forecast_text};
+use crate::check::words::{number, seconds, thousands};
+use crate::forecast::Forecast;
+use crate::plan::{Plan, TargetKind};
+use crate::units::{Bytes, show_duration};
+
+const HEAD: usize = 20;
+
+/// What the provider's shell keeps of a request besides its body, for as long as it lives.
+const KEPT: u64 = 5_000;
+
+/// What a run would do, for a look before it does.
+#[derive(Debug, Clone, Copy)]
+pub struct DryRun<'a> {
+    /// The plan as it would be run.
+    pub plan: &'a Plan,
+    /// The forecast for that.
+    pub forecast: &'a Forecast,
+    /// The address the gateway shall call; `None` if a free port will be taken when it starts.
+    pub provider: Option<&'a str>,
+}
+
+impl DryRun<'_> {
+    /// Requests open at once if the target refuses nobody: λ times the longest patience, in the busiest phase.
+    pub fn most_open(&self) -> u64 {
+        let rates = self.plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64());
+        let patience =
+            self.plan.requests.classes().iter().map(|class| class.patience).max().unwrap_or_default();
+        let most = rates.fold(0.0, f64::max) * patience.as_secs_f64();
+        (most.ceil() as u64).min(u64::from(self.plan.max_outstanding))
+    }
+
+    /// What the provider's shell will keep: every request that reaches it, body and all.
+    pub fn provider_keeps(&self) -> Bytes {
+        let (load, basis) = (&self.plan.load, &self.forecast.basis);
+        let served: f64 = load
+            .phases
+            .iter()
+            .map(|phase| phase.rate.per_sec_f64().min(basis.served) * phase.lasts.as_secs_f64())
+            .sum();
+        let body = self.plan.requests.classes().iter().map(|class| class.bytes.get()).max().unwrap_or(0);
+        let forwarded = served.ceil() as u64 + self.forecast.queue_bound.with_margin.requests;
+        Bytes::new(forwarded.saturating_mul(body + KEPT))
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    ///
+    /// What `out` says.
+    pub fn render(&self, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
+        let plan = self.plan;
+        let title = match plan.scale.to_string().as_str() {
+            "1" => plan.name.clone(),
+            scale => format!("{}, rehearsed at {scale} scale", plan.name),
+        };
+        forecast_text(&title, self.forecast, style, out)?;
+        let mut lines = Lines::new(out, *style);
+        lines.blank()?;
+        let mut item = |head: &str, text: String| lines.item(head, Colour::None, HEAD, &text);
+        let end = plan.load.end().as_secs_f64();
+        item(
+            "  requests",
+            format!(
+                "about {} in {}, and one refused caller in {} comes back",
+                thousands(plan.load.expected().round() as u64),
+                seconds(end),
+                plan.probes.every
+            ),
+        )?;
+        let open = self.most_open();
+        item(
+            "  sockets",
+            format!(
+                "up to {} requests open at once if nobody is refused: about {} descriptors here, and two for each in the gateway",
+                thousands(open),
+                thousands(2 * open + 50)
+            ),
+        )?;
+        item(
+            "  memory here",
+            format!("up to {} in the provider, which keeps every request it sees", self.provider_keeps()),
+        )?;
+        item(
+            "  provider",
+            self.provider.map_or_else(
+                || format!("listens on {} when the run starts", plan.provider.listen),
+                |address| format!("{address}: the gateway must call this address"),
+            ),
+        )?;
+        item("  budget to set", self.budget())?;
+        item("", "nothing was sent".to_owned())
+    }
+
+    fn budget(&self) -> String {
+        let quota = &self.plan.provider.quota;
+        let set = match (&self.plan.target.kind, self.plan.policy()) {
+            (TargetKind::Embedded(_), Some(policy)) => {
+                let budgets = &policy.budgets;
+                let (rate, burst) = (number(budgets.tokens.per_min_f64()), show_duration(budgets.burst));
+                return format!(
+                    "the embedded gateway is given {rate} tokens a minute and a burst of {burst}"
+                );
+            }
+            _ => quota.burst.saturating_sub(std::time::Duration::from_millis(100)),
+        };
+        format!(
+            "{} tokens a minute and a burst of {} tokens ({}, a little less than the provider's {})",
+            number(quota.tokens.per_min_f64()),
+            thousands(quota.tokens.whole_in(set)),
+            show_duration(set),
+            show_duration(quota.burst)
+        )
+    }
+}

@@ -1,0 +1,66 @@
+//! The report: plain data, and one file for each form it is shown in.
+//!
+//! [`Report::of`] puts a run's measures, forecast and findings into numbers whose keys end in their unit; a
+//! [`Format`] lays them out and computes nothing. Everything a server sent is escaped before it reaches a terminal.
+//!
+//! To add a form: one file, and two lines here (`mod x;` and an entry of [`ALL`]).
+
+use std::fmt;
+use std::io;
+
+mod build;
+mod dry_run;
+mod escape;
+mod forecast_text;
+mod json;
+mod lines;
+mod model;
+mod plan_part;
+mod terminal;
+
+pub use build::{Inputs, RunHeader};
+pub use dry_run::DryRun;
+pub use escape::plain;
+pub use forecast_text::forecast_text;
+pub use model::{
+    CheckPart, ClassPart, Distribution, DrainPart, Forecasts, Latency, LatencyPart, LoadPart, MemoryPart,
+    OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA, Totals,
+    ValidityPart, WindowPart,
+};
+pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
+
+/// Every form of a report, sorted.
+pub const ALL: &[Format] = &[json::FORMAT, terminal::FORMAT];
+
+/// An entry of [`ALL`].
+pub struct Format {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line for `tenfold list`.
+    pub about: &'static str,
+    /// Writes the report in this form.
+    pub render: fn(&Report, &Style, &mut dyn io::Write) -> io::Result<()>,
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Format").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// How text may be dressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Style {
+    /// Colours, besides the signs.
+    pub colour: bool,
+    /// Signs of plain ASCII: `+ x ? -` for `✓ ✗ ? –`.
+    pub ascii: bool,
+}
+
+/// The form with this name.
+pub fn find(name: &str) -> Option<&'static Format> {
+    ALL.iter().find(|format| format.name == name)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::plan::{Plan, TargetKind};
+
+/// What of a plan tells two runs apart. Headers and environments stay out: they may hold secrets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanPart {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+    /// What random numbers are drawn from.
+    pub seed: u64,
+    /// How the event is scaled: `1`, `1/2`.
+    pub scale: String,
+    /// The arrival process.
+    pub arrivals: String,
+    /// The phases as they were run.
+    pub phases: Vec<PhasePart>,
+    /// The classes of requests.
+    pub requests: Vec<RequestPart>,
+    /// The provider as it was run.
+    pub provider: ProviderPart,
+    /// What was tried.
+    pub target: TargetPart,
+    /// One in so many refused callers is a probe; 0 for none.
+    pub probes_every: u32,
+    /// How long after the announced instant a probe returns.
+    pub probes_late_by_s: f64,
+}
+
+/// A phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhasePart {
+    /// Its name.
+    pub name: String,
+    /// Callers a minute.
+    pub rate_per_min: f64,
+    /// How long.
+    pub lasts_s: f64,
+    /// Whether it is part of the event.
+    pub event: bool,
+}
+
+/// A class of requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestPart {
+    /// Its name.
+    pub name: String,
+    /// Its part of all arrivals, relative to the others.
+    pub weight: u32,
+    /// On whose behalf.
+    pub tenant: String,
+    /// 0 is the most important.
+    pub tier: u8,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u64,
+    /// Its bytes.
+    pub prompt_bytes: u64,
+    /// The most tokens of an answer.
+    pub max_tokens: u64,
+    /// Those it has.
+    pub output_tokens: u64,
+    /// How long an answer is of use.
+    pub deadline_s: f64,
+    /// How long the caller waits.
+    pub patience_s: f64,
+}
+
+/// The provider.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProviderPart {
+    /// Its quota.
+    pub tokens_per_min: f64,
+    /// How much of it may be used at once.
+    pub burst_s: f64,
+    /// Until the first token.
+    pub first_token_s: f64,
+    /// For each token.
+    pub per_token_s: f64,
+}
+
+/// What was tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TargetPart {
+    /// `embedded`, `spawn` or `url`.
+    pub kind: String,
+    /// What it decides by, or is believed to.
+    pub policy: Option<Value>,
+}
+
+impl PlanPart {
+    /// Of the plan as it was run.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let phases = plan.load.phases.iter().map(|phase| PhasePart {
+            name: phase.name.clone(),
+            rate_per_min: phase.rate.per_min_f64(),
+            lasts_s: phase.lasts.as_secs_f64(),
+            event: phase.event,
+        });
+        let requests = plan.requests.classes().iter().map(|class| RequestPart {
+            name: class.name.clone(),
+            weight: class.weight,
+            tenant: class.tenant.clone(),
+            tier: class.tier,
+            prompt_tokens: class.prompt.get(),
+            prompt_bytes: class.bytes.get(),
+            max_tokens: class.max_tokens.get(),
+            output_tokens: class.output.get(),
+            deadline_s: class.deadline.as_secs_f64(),
+            patience_s: class.patience.as_secs_f64(),
+        });
+        let kind = match plan.target.kind {
+            TargetKind::Embedded(_) => "embedded",
+            TargetKind::Spawn(_) => "spawn",
+            TargetKind::Url { .. } => "url",
+        };
+        Self {
+            name: plan.name.clone(),
+            about: plan.about.clone(),
+            seed: plan.load.seed,
+            scale: plan.scale.to_string(),
+            arrivals: plan.load.arrivals.name().to_owned(),
+            phases: phases.collect(),
+            requests: requests.collect(),
+            provider: ProviderPart {
+                tokens_per_min: plan.provider.quota.tokens.per_min_f64(),
+                burst_s: plan.provider.quota.burst.as_secs_f64(),
+                first_token_s: plan.provider.service.first_token.as_secs_f64(),
+                per_token_s: plan.provider.service.per_token.as_secs_f64(),
+            },
+            target: TargetPart {
+                kind: kind.to_owned(),
+                policy: plan.policy().map(crate::admission::Config::to_json),
+            },
+            probes_every: plan.probes.every,
+            probes_late_by_s: plan.probes.late_by.as_secs_f64(),
+        }
+    }
+}

@@ -1,0 +1,184 @@
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::check::{Judgement, Scene, Verdict};
+use crate::forecast::Forecast;
+use crate::measure::Measures;
+use crate::measure::testing::{arrive, flash, healthy, record, smoke};
+use crate::observe::{Outcome, RetryAfter};
+use crate::plan::{Plan, TargetKind};
+
+fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
+    let forecast = Forecast::of(plan);
+    let scene = Scene { plan, forecast: &forecast, measures, live: true, setting: None };
+    let judgement = Judgement::of(&scene, interrupted);
+    let header = RunHeader {
+        id: "20261130-071502".into(),
+        started: "2026-11-30T07:15:02Z".into(),
+        took: Duration::from_millis(25_400),
+        target: "the embedded gateway".into(),
+        ended_early: interrupted.then(|| "ended by Ctrl-C".into()),
+        path: Some("reports/smoke/20261130-071502/report.json".into()),
+    };
+    let refusals = vec![RawRefusal {
+        seq: 83,
+        status: 503,
+        headers: vec![("retry-after".into(), "7".into())],
+        body: "{\"type\":\"about:blank\"}".into(),
+    }];
+    Report::of(Inputs {
+        header,
+        plan,
+        event: &forecast,
+        rehearsal: &forecast,
+        measures,
+        judgement: &judgement,
+        refusals,
+    })
+}
+
+fn rendered(report: &Report, format: &str, style: Style) -> String {
+    let mut out = Vec::new();
+    (find(format).unwrap().render)(report, &style, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+/// Compares with `fixtures/golden/<name>`; `UPDATE_GOLDEN=1` writes it anew.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == text, "{name} differs; UPDATE_GOLDEN=1 writes it anew. Now it is:\n{text}");
+}
+
+/// A run in which callers were told to come back after a second and were refused again, and one header cannot be read.
+fn broken(plan: &Plan) -> Measures {
+    let mut measures = healthy(plan);
+    for seq in 0..40 {
+        let mut record = record(seq, 6_000, 1, Outcome::Shed);
+        (record.attempt.nth, record.probe) = (1, true);
+        record.retry_after = Some(RetryAfter::After(Duration::from_secs(1)));
+        if seq == 12 {
+            record.retry_after = Some(RetryAfter::Unreadable("soon".into()));
+            record.shape = Err("content-type is `text/html\u{1b}[31m`, not application/problem+json".into());
+        }
+        measures.due(record.attempt, record.due);
+        measures.record(&record);
+    }
+    measures
+}
+
+#[test]
+fn a_passed_run_reads_as_it_should() {
+    let plan = smoke().plan();
+    let report = report(&plan, &healthy(&plan), false);
+    let text = rendered(&report, "text", Style::default());
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+    golden("passed.txt", &text);
+}
+
+#[test]
+fn a_failed_check_takes_three_lines() {
+    let plan = smoke().plan();
+    let text = rendered(&report(&plan, &broken(&plan), false), "text", Style::default());
+    assert!(text.starts_with("FAILED"));
+    assert!(!text.contains('\u{1b}'), "a server's escape reached the terminal");
+    golden("failed.txt", &text);
+}
+
+#[test]
+fn an_invalid_run_says_so_first_and_shows_no_check_as_passed() {
+    let mut plan = smoke().plan();
+    plan.validity.lag_p99 = Some(Duration::from_millis(6));
+    let mut measures = healthy(&plan);
+    (0..400).for_each(|i| {
+        let mut record = record(10_000 + i, 12_000, 50, Outcome::Completed);
+        record.sent = Some(record.due + Duration::from_millis(41));
+        arrive(&mut measures, &record);
+    });
+    let text = rendered(&report(&plan, &measures, false), "text", Style::default());
+    assert!(
+        text.starts_with(
+            "INVALID  our fault, not the gateway's: lag p99 41 ms (limit 6 ms) from second 12 on"
+        ),
+        "{text}"
+    );
+    assert!(!text.contains('✓'), "{text}");
+    golden("invalid.txt", &text);
+}
+
+#[test]
+fn an_interrupted_run_passes_nothing() {
+    let plan = smoke().plan();
+    let report = report(&plan, &healthy(&plan), true);
+    assert!(report.checks.iter().all(|check| check.verdict != Verdict::Pass));
+    let text = rendered(&report, "text", Style { colour: true, ascii: true });
+    assert!(text.starts_with("\u{1b}[33mINTERRUPTED\u{1b}[0m") && text.contains("ended by Ctrl-C"), "{text}");
+    assert!(!text.contains('✓') && !text.contains('✗'));
+}
+
+#[test]
+fn the_json_keeps_its_keys_and_reads_back() {
+    let plan = smoke().plan();
+    let report = report(&plan, &healthy(&plan), false);
+    let text = rendered(&report, "json", Style::default());
+    assert!(!text.contains("NaN") && !text.contains("inf"));
+    assert!(!text.contains("a-secret"), "a header of the plan reached the report");
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let totals = &value["totals"];
+    let sum: u64 = Outcome::ALL.iter().map(|outcome| totals[outcome.name()].as_u64().unwrap()).sum();
+    assert_eq!(sum, totals["offered"].as_u64().unwrap());
+    assert_eq!(value["schema"], "tenfold.report/1");
+    assert_eq!(value["verdict"], "passed");
+    assert_eq!(value["checks"][2]["id"], "shedding.onset");
+    assert_eq!(value["checks"][2]["measured"], 37.0);
+    for key in ["lag_p99_us", "unsent", "unjoined", "achieved_ratio", "reasons"] {
+        assert!(!value["validity"][key].is_null(), "{key}");
+    }
+    let mut back: Report = serde_json::from_str(&text).unwrap();
+    back.run.path.clone_from(&report.run.path);
+    assert_eq!(back.totals, report.totals);
+    assert_eq!(back.checks, report.checks);
+    golden("passed.json", &text);
+}
+
+#[test]
+fn an_empty_run_has_no_number_from_nothing() {
+    let plan = smoke().plan();
+    let report = report(&plan, &Measures::new(&plan), false);
+    let text = rendered(&report, "json", Style::default());
+    assert!(!text.contains("NaN") && !text.contains("inf"));
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(value["validity"]["lag_p99_us"].is_null() && value["onset"].is_null());
+    assert_eq!(value["totals"]["shed"], 0);
+    let page = rendered(&report, "text", Style::default());
+    assert!(page.starts_with("INVALID") && page.contains("no request came due"), "{page}");
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_take() {
+    let mut plan = flash().rehearsed();
+    let forecast = Forecast::of(&plan);
+    let render = |plan: &Plan, provider| {
+        let mut out = Vec::new();
+        DryRun { plan, forecast: &forecast, provider }.render(&Style::default(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let text = render(&plan, None);
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    golden("dry-run.txt", &text);
+    plan.target.kind = TargetKind::Url { url: "http://127.0.0.1:8080".into(), policy: None };
+    let text = render(&plan, Some("http://127.0.0.1:9090"));
+    assert!(text.contains("http://127.0.0.1:9090: the gateway must call this address"), "{text}");
+    assert!(text.contains("250,000 tokens a minute and a burst of 3,750 tokens"), "{text}");
+}
+
+#[test]
+fn the_table_is_sorted() {
+    assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
+    assert!(find("text").is_some() && find("xml").is_none());
+}
