@@ -28,6 +28,8 @@ pub mod queue;
 mod retries;
 pub mod retry_after;
 pub mod shares;
+#[cfg(test)]
+pub(crate) mod testing;
 
 pub use codel::Codel;
 pub use config::{Budgets, Config, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};

@@ -81,21 +81,23 @@ impl Basis {
         let mean_hold = plan.requests.mean(|class| class.hold().get() as f64);
         let takes = classes.iter().map(|class| plan.provider.service.time_for(class.output)).max();
         let believed = policy.map_or(Duration::ZERO, |policy| policy.service.start);
-        let smaller =
-            policy.map(|p| p.budgets).filter(|b| b.tokens.per_sec_f64() < quota.tokens.per_sec_f64());
+        let service = takes.unwrap_or_default().max(believed);
+        let own = policy.and_then(|p| p.budgets.drain(Tokens::new(mean_hold.round() as u64), service));
+        let smaller = own.filter(|rate| rate.per_sec_f64() < quota.tokens.per_sec_f64());
+        let burst = policy.map(|p| p.budgets).filter(|budgets| budgets.tokens.is_some());
         Self {
             offered: arrivals / lasts.as_secs_f64(),
             served: quota.tokens.per_sec_f64() / mean_hold,
             tail: tail.map_or(0.0, |(phase, _)| phase.rate.per_sec_f64()),
-            drain: smaller.map_or(quota.tokens, |budgets| budgets.tokens),
-            burst: policy
-                .map_or_else(|| quota.burst_tokens(), |p| p.budgets.burst_tokens().min(quota.burst_tokens())),
+            drain: smaller.unwrap_or(quota.tokens),
+            burst: burst
+                .map_or_else(|| quota.burst_tokens(), |budgets| budgets.burst_tokens().min(quota.burst_tokens())),
             mean_hold,
             square_hold: plan.requests.mean(|class| (class.hold().get() as f64).powi(2)),
             largest_hold: plan.largest_hold(),
             smallest_hold: classes.iter().map(crate::workload::Class::hold).min().unwrap_or_default(),
             deadline: classes.iter().map(|class| class.deadline).min().unwrap_or_default(),
-            service: takes.unwrap_or_default().max(believed),
+            service,
             margin: policy.map_or(Duration::ZERO, |policy| policy.margin),
             reserve: policy.and_then(|p| p.retry_after.reserve()).map_or(0.0, |reserve| reserve.share.get()),
             paced: plan.load.arrivals.name() == "constant",

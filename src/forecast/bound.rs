@@ -28,15 +28,15 @@ impl QueueBound {
         let within = |span: Duration| Amount::new(Tokens::new(basis.drain.whole_in(span)), basis);
         let served = basis.deadline.saturating_sub(basis.service);
         let slack = served.saturating_sub(basis.margin);
-        let scene = bounds::Scene { drain: basis.drain, slack };
-        let declared = plan.policy().and_then(|policy| policy.bound.most(&scene));
-        let most = declared.unwrap_or_else(|| Tokens::new(basis.drain.whole_in(slack)));
-        let share = 1.0 - basis.reserve;
-        // the deadline's bound is not rounded twice
-        let fresh = match most == Tokens::new(basis.drain.whole_in(slack)) {
-            true => Tokens::new(basis.drain.whole_in(slack.mul_f64(share))),
-            false => Tokens::new((most.get() as f64 * share) as u64),
+        let classes = plan.requests.classes();
+        let bytes = classes.iter().map(|class| class.bytes).max().unwrap_or_default();
+        let declared = |part: f64| {
+            let bound = &plan.policy()?.bound;
+            bounds::most(&**bound, basis.drain, slack, basis.largest_hold, bytes, part)
         };
+        let share = 1.0 - basis.reserve;
+        let most = declared(1.0).unwrap_or_else(|| Tokens::new(basis.drain.whole_in(slack)));
+        let fresh = declared(share).unwrap_or_else(|| Tokens::new(basis.drain.whole_in(slack.mul_f64(share))));
         Self {
             deadline_only: within(basis.deadline),
             with_service: within(served),

@@ -95,7 +95,7 @@ impl Sketch {
             "service": { "first_token": self.service[0], "per_token": self.service[1] },
         });
         let provider = read(&provider, provider::Config::read);
-        let standard = Budgets { tokens: provider.quota.tokens, burst: Duration::from_millis(900) };
+        let standard = Budgets::of_tokens(provider.quota.tokens, Duration::from_millis(900));
         let admission = read(&self.policy, |r| admission::Config::read(&mut r.map()?, Some(standard)));
         Plan {
             name: self.name.into(),

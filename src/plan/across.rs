@@ -65,7 +65,11 @@ impl Across<'_> {
     /// Every burst must hold the largest request, also once it is scaled: else that request could never be served.
     fn bursts(&self, faults: &Faults) {
         let quota = |plan: &Plan| (plan.provider.quota.tokens, plan.provider.quota.burst);
-        let budgets = |plan: &Plan| plan.policy().map(|policy| (policy.budgets.tokens, policy.budgets.burst));
+        let budgets = |plan: &Plan| {
+            let budgets = plan.policy()?.budgets;
+            // a window without a burst is as large as its period
+            budgets.tokens.filter(|_| budgets.period.is_none()).map(|tokens| (tokens, budgets.burst))
+        };
         let whole = self.burst("provider.quota.burst", quota(self.plan), quota(self.small), faults);
         if !whole && !self.own_budgets() {
             // they follow the quota: one fault says it all
@@ -235,7 +239,8 @@ fn fits((rate, burst): (Rate, Duration), hold: Tokens) -> bool {
 /// What a fresh caller of `class` may find waiting at most, in tokens: the bound less what is kept for those who return.
 fn effective_bound(policy: &admission::Config, class: &Class) -> Option<f64> {
     let slack = class.deadline.saturating_sub(policy.service.start).saturating_sub(policy.margin);
-    let bound = policy.bound.most(&bounds::Scene { drain: policy.budgets.tokens, slack })?;
     let fresh = policy.retry_after.reserve().map_or(1.0, |reserve| 1.0 - reserve.share.get());
-    Some(bound.get() as f64 * fresh)
+    let drain = policy.budgets.drain(class.hold(), policy.service.start)?;
+    let bound = bounds::most(&*policy.bound, drain, slack, class.hold(), class.bytes, fresh)?;
+    Some(bound.get() as f64)
 }

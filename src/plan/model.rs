@@ -257,7 +257,10 @@ impl Plan {
             }
         }
         plan.provider.quota = plan.provider.quota.scaled(rehearsal.scale);
-        let scale = |policy: &mut admission::Config| policy.budgets = policy.budgets.scaled(rehearsal.scale);
+        let scale = |policy: &mut admission::Config| {
+            policy.budgets = policy.budgets.scaled(rehearsal.scale);
+            policy.tenants.iter_mut().for_each(|tenant| *tenant = tenant.scaled(rehearsal.scale));
+        };
         match &mut plan.target.kind {
             TargetKind::Embedded(embedded) => scale(&mut embedded.admission),
             TargetKind::Spawn(Spawn { policy, .. }) | TargetKind::Url { policy, .. } => {

@@ -32,9 +32,9 @@ const BURST_LESS: Duration = Duration::from_millis(100);
 /// The budgets of a gateway that knows its provider's `quota`.
 pub(super) fn standard_budgets(quota: Option<&provider::Quota>) -> Option<Budgets> {
     match quota {
-        Some(quota) => Some(Budgets { tokens: quota.tokens, burst: quota.burst.saturating_sub(BURST_LESS) }),
+        Some(quota) => Some(Budgets::of_tokens(quota.tokens, quota.burst.saturating_sub(BURST_LESS))),
         // the provider's own fault is reported already
-        None => Rate::per_minute(1).map(|tokens| Budgets { tokens, burst: Duration::from_secs(1) }),
+        None => Rate::per_minute(1).map(|tokens| Budgets::of_tokens(tokens, Duration::from_secs(1))),
     }
 }
 

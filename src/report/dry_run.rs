@@ -100,10 +100,9 @@ impl DryRun<'_> {
         let set = match (&self.plan.target.kind, self.plan.policy()) {
             (TargetKind::Embedded(_), Some(policy)) => {
                 let budgets = &policy.budgets;
-                let (rate, burst) = (number(budgets.tokens.per_min_f64()), show_duration(budgets.burst));
-                return format!(
-                    "the embedded gateway is given {rate} tokens a minute and a burst of {burst}"
-                );
+                let rate = budgets.tokens.map_or_else(|| "any number of".to_owned(), |r| number(r.per_min_f64()));
+                let burst = show_duration(budgets.burst);
+                return format!("the embedded gateway is given {rate} tokens a minute and a burst of {burst}");
             }
             _ => quota.burst.saturating_sub(std::time::Duration::from_millis(100)),
         };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::units::{Bytes, Read, Reader, Tokens, Value as Node};
+use crate::units::{Bytes, Rate, Read, Reader, Tokens, Value as Node};
 
 mod bytes;
 mod deadline;
@@ -100,6 +100,33 @@ pub trait Bound: Debug + Send + Sync {
     fn excess(&self, scene: &Scene) -> Excess;
 }
 
+/// What may wait under `bound` when every request holds `hold` tokens and has `bytes` of body, the level of the budget
+/// not counted: in tokens, `None` without a bound. `slack` is what a caller's deadline leaves after the service time and
+/// the margin, `part` what a fresh caller may use of it.
+pub fn most(bound: &dyn Bound, drain: Rate, slack: Duration, hold: Tokens, bytes: Bytes, part: f64) -> Option<Tokens> {
+    // far more than any bound lets in; the excess tells how much less it would have been
+    const CROWD: u64 = 1_000_000_000;
+    let crowd = |each: u64| each.saturating_mul(CROWD);
+    let scene = Scene {
+        drain: drain.per_sec_f64(),
+        slack,
+        level: Tokens::ZERO,
+        supply: Tokens::new(drain.whole_in(slack)),
+        wanted: Tokens::new(crowd(hold.get())),
+        requests: CROWD,
+        tokens: Tokens::new(crowd(hold.get())),
+        bytes: Bytes::new(crowd(bytes.get())),
+        part,
+    };
+    let excess = bound.excess(&scene);
+    if excess.fits() {
+        return None;
+    }
+    let by_bytes = (scene.bytes - excess.bytes).get() / bytes.get().max(1);
+    let requests = (CROWD - excess.requests).min(by_bytes);
+    Some((scene.tokens - excess.tokens).min(Tokens::new(requests.saturating_mul(hold.get()))))
+}
+
 /// `part` of `whole`, rounded down.
 fn part_of(whole: u64, part: f64) -> u64 {
     // exact where nothing is kept, whatever the size
@@ -125,5 +152,45 @@ impl Read for Arc<dyn Bound> {
             return None;
         }
         (kind.build)(inner.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::testing;
+
+    /// What may wait of requests of 1,200 tokens and 6 kB, with 20 s to spare at 1,000 tokens a second.
+    fn most_of(bound: &str, part: f64) -> Option<u64> {
+        let bound: Arc<dyn Bound> = testing::read(bound);
+        let rate = Rate::per_second(1_000).unwrap();
+        let (hold, bytes) = (Tokens::new(1_200), Bytes::new(6_000));
+        most(&*bound, rate, Duration::from_secs(20), hold, bytes, part).map(Tokens::get)
+    }
+
+    #[test]
+    fn each_bound_lets_in_what_it_says() {
+        assert_eq!(most_of("deadline", 1.0), Some(20_000));
+        assert_eq!(most_of("deadline", 0.75), Some(15_000));
+        assert_eq!(most_of("none", 1.0), None);
+        assert_eq!(most_of("{ requests: 10 }", 1.0), Some(12_000));
+        assert_eq!(most_of("{ tokens: 5k }", 1.0), Some(5_000));
+        assert_eq!(most_of("{ bytes: 60kB }", 1.0), Some(12_000));
+        assert_eq!(most_of("{ seconds: 400ms }", 1.0), Some(400));
+        assert_eq!(most_of("[deadline, { requests: 10 }, { seconds: 11s }]", 1.0), Some(11_000));
+    }
+
+    #[test]
+    fn a_latency_objective_is_tighter_than_the_deadline() {
+        // 60 slots of 50 ms and callers who give up after 2 s: 2,400 may wait, for a wait of 400 ms 480 (420 with the
+        // service counted)
+        let rate = Rate::per_second(1_200).unwrap();
+        let most = |bound: &str, slack| {
+            let bound: Arc<dyn Bound> = testing::read(bound);
+            most(&*bound, rate, Duration::from_millis(slack), Tokens::new(1), Bytes::new(1), 1.0).map(Tokens::get)
+        };
+        assert_eq!(most("deadline", 2_000), Some(2_400));
+        assert_eq!(most("[deadline, { seconds: 400ms }]", 2_000), Some(480));
+        assert_eq!(most("[deadline, { seconds: 350ms }]", 1_950), Some(420));
     }
 }

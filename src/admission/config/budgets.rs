@@ -39,6 +39,17 @@ impl Budgets {
         self.tokens.map_or(Tokens::ZERO, |rate| Tokens::new(rate.whole_in(span)))
     }
 
+    /// What they let through in the long run, in tokens, for requests that hold `hold` and take `service`: the smallest
+    /// of the token rate, the request rate and the slots. `None` without any limit.
+    pub fn drain(&self, hold: Tokens, service: Duration) -> Option<Rate> {
+        let by_requests = self.requests.and_then(|rate| {
+            Rate::new(rate.count().saturating_mul(hold.get()), Duration::from_nanos(rate.per_nanos()))
+        });
+        let by_slots = self.concurrent.and_then(|slots| Rate::new(u64::from(slots).saturating_mul(hold.get()), service));
+        let rates = [self.tokens, by_requests, by_slots].into_iter().flatten();
+        rates.min_by(|a, b| a.per_sec_f64().total_cmp(&b.per_sec_f64()))
+    }
+
     /// The same budgets with their rates times `ratio`, in whole tokens and requests a minute. Slots stay: service
     /// times do.
     pub fn scaled(&self, ratio: Ratio) -> Self {

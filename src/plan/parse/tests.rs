@@ -25,7 +25,7 @@ fn faults(text: &str, overrides: &[&str]) -> Vec<String> {
 
 fn budgets(target: &Target) -> (Rate, Duration) {
     let TargetKind::Embedded(embedded) = &target.kind else { panic!("embedded") };
-    (embedded.admission.budgets.tokens, embedded.admission.budgets.burst)
+    (embedded.admission.budgets.tokens.unwrap(), embedded.admission.budgets.burst)
 }
 
 #[test]
