@@ -50,7 +50,8 @@ enum View {
 impl Progress {
     /// The progress of `plan`, as it is rehearsed, for which `forecast` was made.
     pub(super) fn new(plan: &Plan, forecast: &Forecast, quiet: bool) -> Self {
-        let scale = if plan.scale == Ratio::ONE { String::new() } else { format!(" · {} scale", plan.scale) };
+        let scale =
+            if plan.scale == Ratio::ONE { String::new() } else { format!(" · {} scale", plan.scale) };
         let declared = plan.policy().is_some_and(|policy| policy.bound.name() != "none");
         let terms = Terms {
             title: format!("{}{scale}", plan.name),
@@ -126,9 +127,13 @@ impl Terms {
         let bound = self.bound.map(|bound| format!(" of {bound}")).unwrap_or_default();
         let work = now.gauge.depth.tokens.get() as f64 / self.served;
         let sent = 100.0 - 100.0 * now.unsent as f64 / now.offered.max(1) as f64;
-        let memory = now.memory.map_or("-".to_owned(), |bytes| format!("{bytes} of {}", self.ceiling));
-        let told = now.retry_after_s.map_or("-".to_owned(), |secs| format!("{secs} s"));
-        let probes = (now.probes.inside.returned + now.probes.after.returned, now.probes.inside.kept + now.probes.after.kept);
+        let memory =
+            now.memory.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes} of {}", self.ceiling));
+        let told = now.retry_after_s.map_or_else(|| "-".to_owned(), |secs| format!("{secs} s"));
+        let probes = (
+            now.probes.inside.returned + now.probes.after.returned,
+            now.probes.inside.kept + now.probes.after.kept,
+        );
         [
             format!(
                 "offered {}   sent {sent:.1} %   lag p99 {}   in flight {}   queue {}{bound} · {work:.1} s of work",
@@ -181,7 +186,7 @@ fn rate(now: &Snapshot, count: u64) -> String {
 }
 
 fn lag(now: &Snapshot) -> String {
-    now.lag_p99.map_or("-".to_owned(), show_duration)
+    now.lag_p99.map_or_else(|| "-".to_owned(), show_duration)
 }
 
 /// `01:05`, hours in front where there are any.

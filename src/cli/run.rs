@@ -154,7 +154,9 @@ fn fresh(parent: &Path, run_id: &str) -> io::Result<PathBuf> {
     let mut folder = parent.join(run_id);
     for n in 2..100 {
         match fs::create_dir(&folder) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => folder = parent.join(format!("{run_id}-{n}")),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                folder = parent.join(format!("{run_id}-{n}"))
+            }
             other => return other.map(|()| folder),
         }
     }
@@ -172,7 +174,10 @@ fn write(report: &Report, folder: &Path) -> io::Result<()> {
 }
 
 fn cannot_write(folder: &Path, error: &io::Error) -> Failure {
-    Failure(format!("reports cannot be written to {}: {error} (--out DIR takes another place)", folder.display()))
+    Failure(format!(
+        "reports cannot be written to {}: {error} (--out DIR takes another place)",
+        folder.display()
+    ))
 }
 
 /// Says where a gateway that is already running must send its calls.

@@ -136,7 +136,7 @@ mod tests {
             whole.extend_from_slice(&frame.unwrap().into_data().unwrap());
         }
         assert_eq!(whole.len() as u64, size);
-        let request: openai::Request<'_> = serde_json::from_slice(&whole).unwrap();
+        let request: openai::Request = serde_json::from_slice(&whole).unwrap();
         assert_eq!(request.user.as_deref(), Some("tenfold-1"));
         assert_eq!(request.model.as_deref(), Some("a {id} model"));
         assert_eq!((request.prompt_words(), request.max_output()), (class.prompt, Some(Tokens::new(4))));
