@@ -205,3 +205,34 @@ fn an_interrupted_command_leaves_a_report_and_no_child() {
     assert_eq!(runs.len(), 1);
     assert!(runs[0].as_ref().unwrap().path().join("report.json").is_file());
 }
+
+#[test]
+fn the_command_tells_by_its_exit_code_why_it_did_not_run() {
+    let out = tempfile::tempdir().unwrap();
+    let reports = out.path().join("reports");
+    let run_to = |place: &std::path::Path, more: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["run", "plans/smoke.yaml", "--out"]).arg(place).args(more);
+        let done = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+    };
+    let run = |more: &[&str]| run_to(&reports, more);
+    let (code, said, _) = run(&["--dry-run"]);
+    assert!(code == 0 && said.contains("nothing was sent"), "{said}");
+    let (code, _, said) = run(&["--dry-run", "--target", "http://192.0.2.1/"]);
+    assert!(code == 2 && said.contains("--confirm-target 192.0.2.1"), "{said}");
+    let (code, _, said) = run(&["--format", "pdf"]);
+    assert!(code == 2 && said.contains("known: json, text"), "{said}");
+    assert!(!reports.exists(), "nothing was run, so nothing is written");
+
+    let nobody = format!("http://127.0.0.1:{}", free_port());
+    let (code, _, said) = run(&["--target", &nobody]);
+    assert!(code == 4 && said.contains("the provider listens at http://127.0.0.1:"), "{said}");
+    assert!(said.contains(&format!("no connection to {nobody}")), "{said}");
+    let (code, _, said) =
+        run(&["--set", "load.phases.promotion.rate=1000/s", "--set", "load.phases.promotion.for=1h"]);
+    assert!(code == 4 && said.contains("wiremock keeps every request"), "{said}");
+    let (code, _, said) = run_to("/dev/null".as_ref(), &[]);
+    assert!(code == 4 && said.contains("reports cannot be written to /dev/null/smoke"), "{said}");
+}
