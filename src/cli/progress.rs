@@ -127,8 +127,9 @@ impl Terms {
         let bound = self.bound.map(|bound| format!(" of {bound}")).unwrap_or_default();
         let work = now.gauge.depth.tokens.get() as f64 / self.served;
         let sent = 100.0 - 100.0 * now.unsent as f64 / now.offered.max(1) as f64;
-        let memory = now.memory.map_or("-".to_owned(), |bytes| format!("{bytes} of {}", self.ceiling));
-        let told = now.retry_after_s.map_or("-".to_owned(), |secs| format!("{secs} s"));
+        let memory =
+            now.memory.map_or_else(|| "-".to_owned(), |bytes| format!("{bytes} of {}", self.ceiling));
+        let told = now.retry_after_s.map_or_else(|| "-".to_owned(), |secs| format!("{secs} s"));
         let probes = (
             now.probes.inside.returned + now.probes.after.returned,
             now.probes.inside.kept + now.probes.after.kept,
@@ -185,7 +186,7 @@ fn rate(now: &Snapshot, count: u64) -> String {
 }
 
 fn lag(now: &Snapshot) -> String {
-    now.lag_p99.map_or("-".to_owned(), show_duration)
+    now.lag_p99.map_or_else(|| "-".to_owned(), show_duration)
 }
 
 /// `01:05`, hours in front where there are any.

@@ -22,6 +22,8 @@ pub(super) const SEQ: u64 = (1 << 40) - 1;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// From one to the next while a target is waited for.
 const AGAIN: Duration = Duration::from_millis(250);
+/// From one look whether to stop to the next.
+const LOOK: Duration = Duration::from_millis(50);
 /// How long the provider's side of an answered canary may be on its way.
 const HEARD: Duration = Duration::from_millis(500);
 
@@ -47,7 +49,7 @@ pub(super) fn fly(
 ) -> Result<Carriers, LiveError> {
     let give_up = wait_ready.map(|wait| chain.clock.now() + wait);
     for nth in 0..=u16::MAX {
-        match once(chain, nth % 256) {
+        match once(chain, nth % 256, stop) {
             Ok(carriers) => return Ok(carriers),
             Err(_) if stop.asked() => return Err(LiveError::Interrupted),
             Err(lost) if give_up.is_none_or(|at| chain.clock.now() + AGAIN > at) => {
@@ -61,9 +63,14 @@ pub(super) fn fly(
 }
 
 /// One canary; the error says what was seen and the way out.
-fn once(chain: Chain<'_>, nth: u16) -> Result<Carriers, String> {
+fn once(chain: Chain<'_>, nth: u16, stop: &Stop) -> Result<Carriers, String> {
     let strangers = chain.provider.strangers();
-    let answer = chain.runtime.block_on(exchange(chain, nth));
+    let answer = chain.runtime.block_on(async {
+        tokio::select! {
+            answer = exchange(chain, nth) => answer,
+            () = asked(stop) => Err(Lost::Silence(Duration::ZERO)),
+        }
+    });
     let (base, provider) = (&chain.target.base, chain.provider.url());
     let heard = chain.heard.recv_timeout(if answer.is_ok() { HEARD } else { Duration::ZERO }).ok();
     let seen = if heard.is_some() { "the provider did see it" } else { "the provider never saw it" };
@@ -101,6 +108,13 @@ fn once(chain: Chain<'_>, nth: u16) -> Result<Carriers, String> {
                 Broken::Closed | Broken::Connect => "closed the connection without an answer",
             }
         )),
+    }
+}
+
+/// Ends soon after someone has asked to stop.
+async fn asked(stop: &Stop) {
+    while !stop.asked() {
+        tokio::time::sleep(LOOK).await;
     }
 }
 

@@ -57,7 +57,7 @@ impl Child {
         input: Option<&str>,
         clock: Clock,
     ) -> io::Result<(Self, Receiver<String>)> {
-        command.process_group(0).env(PARENT, std::process::id().to_string());
+        command.process_group(0);
         command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let group = Pid::from_child(&process);
@@ -149,8 +149,14 @@ fn lines_of(stdout: impl Read) -> impl Iterator<Item = String> {
     })
 }
 
+/// Asks a command that will call [`follow_parent`] to follow this process. Not for commands that start others: those
+/// would not know their parent.
+pub(super) fn to_follow(command: &mut Command) {
+    command.env(PARENT, std::process::id().to_string());
+}
+
 /// For a process that a run has started: from now on it ends when the run's process does, however that ended.
-/// Does nothing in a process that no run has started.
+/// Does nothing in a process that was not asked to.
 pub fn follow_parent() {
     let Some(parent) = std::env::var(PARENT).ok().and_then(|id| id.parse().ok()).and_then(Pid::from_raw)
     else {

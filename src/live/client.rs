@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 
 use super::body::{Template, Written};
 use super::evidence::{Evidence, Locker};
-use super::pacer::Departure;
+use super::pacer::{Departure, Fate, fate};
 use super::pacing::Paced;
 use super::request::Wire;
 use super::trouble::{self, Trouble};
@@ -19,7 +19,7 @@ use super::{Clock, LiveError, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
 use crate::plan::{Plan, Refusal};
 use crate::units::Moment;
-use crate::workload::{Class, Cohort, Mix};
+use crate::workload::{Class, Cohort, Late, Mix};
 
 /// The most of a body that is read.
 const LARGEST: usize = 1 << 20;
@@ -31,6 +31,7 @@ pub(super) struct Callers {
     mix: Mix,
     templates: Vec<Template>,
     expect: Refusal,
+    late: Late,
     most_open: u32,
     open: AtomicU32,
     /// Wakes the loop when the last open exchange has ended.
@@ -62,6 +63,7 @@ impl Callers {
             templates: plan.requests.classes().iter().map(|c| Template::new(&request.model, c)).collect(),
             mix: plan.requests.clone(),
             expect: plan.expect.refusal.clone(),
+            late: plan.load.late,
             most_open: plan.max_outstanding,
             open: AtomicU32::new(0),
             closed: Notify::new(),
@@ -95,14 +97,15 @@ impl Callers {
     fn begin(self: &Arc<Self>, departure: Departure) {
         let (attempt, class) = (departure.attempt, self.mix.class(departure.class));
         let at = self.clock.now();
-        // whoever would have left by now is not sent any more: the lateness is ours
-        let why = if at >= departure.due + class.patience {
-            Some(Unsent::Late)
-        } else if self.open() >= self.most_open {
-            Some(Unsent::Outstanding)
-        } else {
-            None
-        };
+        // whoever would have left by now is not sent any more: the lateness is ours. So is what this thread was late by
+        let why =
+            if at >= departure.due + class.patience || fate(self.late, departure.due, at) == Fate::TooLate {
+                Some(Unsent::Late)
+            } else if self.open() >= self.most_open {
+                Some(Unsent::Outstanding)
+            } else {
+                None
+            };
         if let Some(why) = why {
             self.say(Sighting::Unsent { attempt, at, why });
             return;
@@ -119,7 +122,7 @@ impl Callers {
         let written = Written::new(attempt, self.clock, self.out.clone());
         // dropping the exchange closes its connection
         let result = tokio::time::timeout_at(leaves, self.talk(departure, class, begun, &written)).await;
-        let at = self.clock.now();
+        let mut at = self.clock.now();
         let sighting = match result {
             Ok(Err(Trouble::Exhausted)) if written.at().is_none() => {
                 Sighting::Unsent { attempt, at, why: Unsent::Exhausted }
@@ -129,7 +132,10 @@ impl Callers {
                 written.mark(begun);
                 match other {
                     Err(_) => Sighting::Left { attempt, at },
-                    Ok(Ok(answer)) => Sighting::Answered { attempt, at, answer },
+                    Ok(Ok((answer, read))) => {
+                        at = read;
+                        Sighting::Answered { attempt, at, answer }
+                    }
                     Ok(Err(Trouble::Broken(why))) => Sighting::Broken { attempt, at, why },
                     Ok(Err(Trouble::Exhausted)) => Sighting::Broken { attempt, at, why: Broken::Closed },
                 }
@@ -141,13 +147,14 @@ impl Callers {
         self.say(sighting);
     }
 
+    /// The answer, and when its last byte was read.
     async fn talk(
         &self,
         departure: Departure,
         class: &Class,
         now: Moment,
         written: &Arc<Written>,
-    ) -> Result<Answer, Trouble> {
+    ) -> Result<(Answer, Moment), Trouble> {
         let id = self.wire.id(departure.attempt, class.output);
         let text = id.to_string();
         let body = self.templates[usize::from(departure.class.0)].body(text.clone(), Arc::clone(written));
@@ -156,11 +163,12 @@ impl Callers {
         let mut response = self.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
         let body = whole_body(response).await?;
+        let at = self.clock.now();
         if self.refusal(status) {
             let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
-            locker.keep(departure.attempt, self.clock.now(), status, &headers, &body);
+            locker.keep(departure.attempt, at, status, &headers, &body);
         }
-        Ok(reading::answer(status, &headers, &body, &self.expect))
+        Ok((reading::answer(status, &headers, &body, &self.expect), at))
     }
 
     fn refusal(&self, status: u16) -> bool {

@@ -1,6 +1,6 @@
 //! Where a run is followed: sightings are put in order and folded, the target and the provider are looked after.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::crew::Crew;
@@ -132,21 +132,12 @@ impl Desk {
         Moment::ZERO + at.since(self.start)
     }
 
-    /// Takes in what was seen during a turn.
+    /// Lets a turn pass and takes in what was seen. One wake-up a turn, not one a sighting: they would cost the
+    /// pacing thread its punctuality.
     fn take(&mut self) {
-        let until = self.clock.now() + TURN;
-        loop {
-            match self.seen.recv_timeout(until.since(self.clock.now())) {
-                Ok(seen) => self.note(seen),
-                Err(RecvTimeoutError::Timeout) => return,
-                Err(RecvTimeoutError::Disconnected) => {
-                    pause(self.clock, TURN);
-                    return;
-                }
-            }
-            if self.clock.now() >= until {
-                return;
-            }
+        pause(self.clock, TURN);
+        while let Ok(seen) = self.seen.try_recv() {
+            self.note(seen);
         }
     }
 

@@ -42,6 +42,14 @@ pub enum Fate {
     TooLate,
 }
 
+/// What the policy `late` does at `now` with an attempt that was due at `due`.
+pub(super) fn fate(late: Late, due: Moment, now: Moment) -> Fate {
+    match late {
+        Late::DropAfter(most) if now.since(due) > most => Fate::TooLate,
+        Late::DropAfter(_) | Late::Send => Fate::Send,
+    }
+}
+
 /// Hands out attempts as they fall due.
 #[derive(Debug)]
 pub struct Pacer<S: Iterator<Item = Arrival>> {
@@ -99,11 +107,7 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
     /// Appends everything due at `now`, in order of due times.
     pub fn due(&mut self, now: Moment, out: &mut Vec<(Departure, Fate)>) {
         while let Some(departure) = self.pop(now) {
-            let fate = match self.late {
-                Late::DropAfter(most) if now.since(departure.due) > most => Fate::TooLate,
-                Late::DropAfter(_) | Late::Send => Fate::Send,
-            };
-            out.push((departure, fate));
+            out.push((departure, fate(self.late, departure.due, now)));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::{Client, Url};
 use tokio::runtime::Runtime;
 
-use super::child::Child;
+use super::child::{self, Child};
 use super::run::Stop;
 use super::{Clock, LiveError, request};
 use crate::gateway;
@@ -114,6 +114,7 @@ fn embedded_gateway(embedded: &Embedded, with: Start<'_>) -> Result<Target, Live
     };
     let mut command = Command::new(program);
     command.args(["serve", "gateway", "--config", "-"]);
+    child::to_follow(&mut command);
     let started = Child::start(command, Some(&config), with.clock);
     let (mut child, lines) =
         started.map_err(|e| LiveError::Target(format!("the embedded gateway could not be started: {e}")))?;
@@ -186,7 +187,8 @@ fn spawned(spawn: &Spawn, with: Start<'_>) -> Result<Target, LiveError> {
 
 /// Whether `url` answers with a success.
 pub(super) fn is_ready(runtime: &Runtime, client: &Client, url: &Url) -> bool {
-    let ask = client.get(url.clone()).timeout(QUESTION).send();
+    // the timer of the question needs the runtime around it from the start
+    let ask = async { client.get(url.clone()).timeout(QUESTION).send().await };
     runtime.block_on(ask).is_ok_and(|answer| answer.status().is_success())
 }
 
