@@ -6,8 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{
-    Admission, Ask, Budgets, Codel, Config, Duplicates, Effect, Estimate, Event, Failure, Id, Kept, Operation, Tenant,
-    TenantId, Tiers, Upstream, WhenFull, bounds, orders, retry_after, shares,
+    Admission, Ask, Budgets, Codel, Config, Duplicates, Effect, Estimate, Event, Failure, Id, Kept,
+    Operation, Tenant, TenantId, Tiers, Upstream, WhenFull, bounds, orders, retry_after, shares,
 };
 use crate::units::{Bytes, Moment, Rate, Share, Tokens, Window};
 
@@ -24,7 +24,8 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let arrive = (0..20u64, 1..1_500u64, 0..6_000u64, 0..3u16, 0..3u8, proptest::option::weighted(0.3, 0..4u128));
+    let arrive =
+        (0..20u64, 1..1_500u64, 0..6_000u64, 0..3u16, 0..3u8, proptest::option::weighted(0.3, 0..4u128));
     let how = prop_oneof![Just(Failure::Repeatable), Just(Failure::Final), Just(Failure::Unknown)];
     prop_oneof![
         6 => arrive.prop_map(|(caller, tokens, patience_ms, tenant, tier, key)| {
@@ -77,7 +78,8 @@ fn config(mut choice: usize) -> Config {
         order,
         when_full: if oldest { WhenFull::EvictOldest } else { WhenFull::RefuseNewest },
         recheck,
-        codel: codel.then_some(Codel { target: Duration::from_millis(300), interval: Duration::from_millis(900) }),
+        codel: codel
+            .then_some(Codel { target: Duration::from_millis(300), interval: Duration::from_millis(900) }),
         service: Estimate { start: Duration::from_millis(800), quantile: Share::new(0.99).unwrap() },
         margin: Duration::from_millis(200),
         budgets: Budgets {
@@ -99,7 +101,12 @@ fn config(mut choice: usize) -> Config {
 
 /// How many combinations there are.
 fn combinations() -> usize {
-    bounds::ALL.len() * orders::ALL.len() * retry_after::ALL.len() * shares::ALL.len() * WINDOWS.len() * (1 << 8)
+    bounds::ALL.len()
+        * orders::ALL.len()
+        * retry_after::ALL.len()
+        * shares::ALL.len()
+        * WINDOWS.len()
+        * (1 << 8)
 }
 
 /// Where each request stands, as the effects and events tell it.
@@ -183,17 +190,28 @@ impl Court {
             }
             Effect::Attach { id, to } => {
                 refused(self, id);
-                assert!(matches!(self.state[&to], State::Waiting | State::Flying), "attached to one that has ended");
+                assert!(
+                    matches!(self.state[&to], State::Waiting | State::Flying),
+                    "attached to one that has ended"
+                );
                 (id, State::Attached(to))
             }
             Effect::Expire { id, .. } | Effect::Fail { id } => (id, State::Ended),
             Effect::Cancel { id } => {
-                assert_eq!(self.state.insert(id, State::Orphan), Some(State::Flying), "a call that does not run");
+                assert_eq!(
+                    self.state.insert(id, State::Orphan),
+                    Some(State::Flying),
+                    "a call that does not run"
+                );
                 return;
             }
             Effect::Forget { .. } => return,
         };
-        assert_eq!(self.state.insert(id, next), Some(State::Waiting), "{effect:?} of a request that does not wait");
+        assert_eq!(
+            self.state.insert(id, next),
+            Some(State::Waiting),
+            "{effect:?} of a request that does not wait"
+        );
         if next == State::Ended {
             self.end_attached(id);
         }
@@ -201,7 +219,10 @@ impl Court {
 
     /// Those attached to a request that ended have its answer.
     fn end_attached(&mut self, to: Id) {
-        self.state.values_mut().filter(|state| **state == State::Attached(to)).for_each(|state| *state = State::Ended);
+        self.state
+            .values_mut()
+            .filter(|state| **state == State::Attached(to))
+            .for_each(|state| *state = State::Ended);
     }
 
     /// The machine's own numbers agree with what its effects said.
@@ -237,7 +258,8 @@ impl Court {
     }
 
     fn pick(&self, which: usize, states: &[State]) -> Option<Id> {
-        let open: Vec<Id> = self.state.iter().filter(|(_, s)| states.contains(s)).map(|(id, _)| *id).collect();
+        let open: Vec<Id> =
+            self.state.iter().filter(|(_, s)| states.contains(s)).map(|(id, _)| *id).collect();
         (!open.is_empty()).then(|| open[which % open.len()])
     }
 
@@ -251,7 +273,11 @@ impl Court {
                 self.given_back += self.asks[&id].hold().get().saturating_sub(used);
                 self.state.insert(id, State::Ended);
                 self.end_attached(id);
-                self.feed(Event::Settled { id, used: Some(Tokens::new(used)), answer: bytes.map(Bytes::new) });
+                self.feed(Event::Settled {
+                    id,
+                    used: Some(Tokens::new(used)),
+                    answer: bytes.map(Bytes::new),
+                });
             }
             Step::Refuse { which, after_s } => {
                 let Some(id) = flying(which) else { return };
@@ -284,9 +310,12 @@ impl Court {
                 self.feed(Event::Reconciled { id, used: Tokens::new(used) });
             }
             Step::Leave { which } => {
-                let attached = self.state.iter().find(|(_, s)| matches!(s, State::Attached(_))).map(|(id, _)| *id);
+                let attached =
+                    self.state.iter().find(|(_, s)| matches!(s, State::Attached(_))).map(|(id, _)| *id);
                 let attached = attached.filter(|_| which.is_multiple_of(3));
-                let Some(id) = attached.or_else(|| self.pick(which, &[State::Waiting, State::Flying])) else { return };
+                let Some(id) = attached.or_else(|| self.pick(which, &[State::Waiting, State::Flying])) else {
+                    return;
+                };
                 self.leave(id);
             }
         }
@@ -302,13 +331,15 @@ impl Court {
         } else if before == State::Waiting && alone(self, id) {
             self.state.insert(id, State::Ended);
         }
-        let waiting: Vec<Id> = self.state.iter().filter(|(_, s)| **s == State::Waiting).map(|(id, _)| *id).collect();
+        let waiting: Vec<Id> =
+            self.state.iter().filter(|(_, s)| **s == State::Waiting).map(|(id, _)| *id).collect();
         let mut effects = Vec::new();
         self.machine.handle(self.now, Event::Left { id }, &mut effects);
         for id in waiting {
             // the last one attached to a waiting request whose own caller is gone takes it along
             if matches!(before, State::Attached(to) if to == id) && !self.machine.waits(id) {
-                let elsewhere = effects.iter().any(|e| matches!(e, Effect::Forward { id: f, .. } if *f == id));
+                let elsewhere =
+                    effects.iter().any(|e| matches!(e, Effect::Forward { id: f, .. } if *f == id));
                 let expired = effects.iter().any(|e| matches!(e, Effect::Expire { id: f, .. } if *f == id));
                 if !elsewhere && !expired {
                     self.state.insert(id, State::Ended);

@@ -46,7 +46,8 @@ impl Ledger {
 
     pub(crate) fn advance(&mut self, now: Moment) {
         let shared = self.tokens.iter_mut().chain(&mut self.requests);
-        let own = self.tenants.iter_mut().flat_map(|books| books.tokens.iter_mut().chain(&mut books.requests));
+        let own =
+            self.tenants.iter_mut().flat_map(|books| books.tokens.iter_mut().chain(&mut books.requests));
         shared.chain(own).for_each(|meter| meter.advance(now));
     }
 
@@ -80,21 +81,33 @@ impl Ledger {
     pub(crate) fn drain(&self, hold: Tokens, service: Duration) -> f64 {
         let hold = hold.get() as f64;
         let by_slots = self.slots.map(|slots| f64::from(slots) / service.as_secs_f64().max(1e-9) * hold);
-        let rates = [self.rates.0.map(Rate::per_sec_f64), self.rates.1.map(|rate| rate.per_sec_f64() * hold), by_slots];
+        let rates = [
+            self.rates.0.map(Rate::per_sec_f64),
+            self.rates.1.map(|rate| rate.per_sec_f64() * hold),
+            by_slots,
+        ];
         rates.into_iter().flatten().fold(f64::MAX, f64::min)
     }
 
     /// The most a single request may ask for, ever, and whose limit that is.
     pub(crate) fn most(&self, tenant: TenantId) -> (Tokens, Limit) {
         let size = |meter: &Option<Meter>| meter.as_ref().map_or(Tokens::new(u64::MAX), Meter::size);
-        let own = self.tenants.get(usize::from(tenant.0)).map_or(Tokens::new(u64::MAX), |books| size(&books.tokens));
-        [(size(&self.tokens), Limit::Tokens), (own, Limit::TenantTokens)].into_iter().min().unwrap_or_default()
+        let own = self
+            .tenants
+            .get(usize::from(tenant.0))
+            .map_or(Tokens::new(u64::MAX), |books| size(&books.tokens));
+        [(size(&self.tokens), Limit::Tokens), (own, Limit::TenantTokens)]
+            .into_iter()
+            .min()
+            .unwrap_or_default()
     }
 
     /// Which of its own limits `ask`'s tenant is over, and how long until it is not; `None` if none.
     pub(crate) fn over_own(&self, ask: &Ask) -> Option<(Limit, Duration)> {
         let books = self.tenants.get(usize::from(ask.tenant.0))?;
-        let wait = |meter: &Option<Meter>, amount| meter.as_ref().map_or(Some(Duration::ZERO), |m| m.time_until(amount));
+        let wait = |meter: &Option<Meter>, amount| {
+            meter.as_ref().map_or(Some(Duration::ZERO), |m| m.time_until(amount))
+        };
         let waits = [
             (Limit::TenantRequests, wait(&books.requests, Tokens::new(1))),
             (Limit::TenantTokens, wait(&books.tokens, ask.hold())),

@@ -90,8 +90,10 @@ impl Basis {
             served: quota.tokens.per_sec_f64() / mean_hold,
             tail: tail.map_or(0.0, |(phase, _)| phase.rate.per_sec_f64()),
             drain: smaller.unwrap_or(quota.tokens),
-            burst: burst
-                .map_or_else(|| quota.burst_tokens(), |budgets| budgets.burst_tokens().min(quota.burst_tokens())),
+            burst: burst.map_or_else(
+                || quota.burst_tokens(),
+                |budgets| budgets.burst_tokens().min(quota.burst_tokens()),
+            ),
             mean_hold,
             square_hold: plan.requests.mean(|class| (class.hold().get() as f64).powi(2)),
             largest_hold: plan.largest_hold(),

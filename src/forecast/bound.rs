@@ -36,7 +36,12 @@ impl QueueBound {
         };
         let share = 1.0 - basis.reserve;
         let most = declared(1.0).unwrap_or_else(|| Tokens::new(basis.drain.whole_in(slack)));
-        let fresh = declared(share).unwrap_or_else(|| Tokens::new(basis.drain.whole_in(slack.mul_f64(share))));
+        let by_deadline = most == Tokens::new(basis.drain.whole_in(slack));
+        // the deadline's bound is not rounded twice
+        let fresh = match declared(share) {
+            Some(fresh) if !by_deadline => fresh,
+            _ => Tokens::new(basis.drain.whole_in(slack.mul_f64(share))),
+        };
         Self {
             deadline_only: within(basis.deadline),
             with_service: within(served),

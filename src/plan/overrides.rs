@@ -13,12 +13,14 @@ const ONE_OF: &[&str] = &[
     "load.arrivals",
     "load.late",
     "requests.*.on_refusal",
-    "target.embedded.bound",
-    "target.embedded.order",
-    "target.embedded.retry_after",
-    "target.policy.bound",
-    "target.policy.order",
-    "target.policy.retry_after",
+    "target.*.bound",
+    "target.*.budgets.window",
+    "target.*.duplicates",
+    "target.*.order",
+    "target.*.retry_after",
+    "target.*.share",
+    "target.*.tenants.*.window",
+    "target.*.when_full",
 ];
 
 /// Keys of a map that exclude one another.

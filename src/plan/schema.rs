@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::CHECKS;
 use crate::workload::arrivals;
 
+mod policy;
 mod target;
 
 /// The schema of a plan.

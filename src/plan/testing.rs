@@ -100,8 +100,7 @@ pub(crate) fn policy(changes: &[(&str, Node)], quota: &provider::Quota) -> admis
         entries.retain(|(key, _)| !changes.iter().any(|(name, _)| *name == key.text));
         entries.extend(changes.iter().map(|(name, node)| (key(name), node.clone())));
     }
-    let budgets =
-        admission::Budgets::of_tokens(quota.tokens, quota.burst - Duration::from_millis(100));
+    let budgets = admission::Budgets::of_tokens(quota.tokens, quota.burst - Duration::from_millis(100));
     let faults = Faults::default();
     let config = {
         let mut map = Reader::root(&node, &faults).map().unwrap();

@@ -100,9 +100,12 @@ impl DryRun<'_> {
         let set = match (&self.plan.target.kind, self.plan.policy()) {
             (TargetKind::Embedded(_), Some(policy)) => {
                 let budgets = &policy.budgets;
-                let rate = budgets.tokens.map_or_else(|| "any number of".to_owned(), |r| number(r.per_min_f64()));
+                let rate =
+                    budgets.tokens.map_or_else(|| "any number of".to_owned(), |r| number(r.per_min_f64()));
                 let burst = show_duration(budgets.burst);
-                return format!("the embedded gateway is given {rate} tokens a minute and a burst of {burst}");
+                return format!(
+                    "the embedded gateway is given {rate} tokens a minute and a burst of {burst}"
+                );
             }
             _ => quota.burst.saturating_sub(std::time::Duration::from_millis(100)),
         };

@@ -17,7 +17,8 @@ pub(super) mod smallest;
 mod tokens;
 
 /// Every bound a plan can name, sorted. A list of them is the smallest of them.
-pub const ALL: &[Kind] = &[bytes::KIND, deadline::KIND, none::KIND, requests::KIND, seconds::KIND, tokens::KIND];
+pub const ALL: &[Kind] =
+    &[bytes::KIND, deadline::KIND, none::KIND, requests::KIND, seconds::KIND, tokens::KIND];
 
 /// An entry of [`ALL`].
 #[derive(Debug)]
@@ -103,7 +104,14 @@ pub trait Bound: Debug + Send + Sync {
 /// What may wait under `bound` when every request holds `hold` tokens and has `bytes` of body, the level of the budget
 /// not counted: in tokens, `None` without a bound. `slack` is what a caller's deadline leaves after the service time and
 /// the margin, `part` what a fresh caller may use of it.
-pub fn most(bound: &dyn Bound, drain: Rate, slack: Duration, hold: Tokens, bytes: Bytes, part: f64) -> Option<Tokens> {
+pub fn most(
+    bound: &dyn Bound,
+    drain: Rate,
+    slack: Duration,
+    hold: Tokens,
+    bytes: Bytes,
+    part: f64,
+) -> Option<Tokens> {
     // far more than any bound lets in; the excess tells how much less it would have been
     const CROWD: u64 = 1_000_000_000;
     let crowd = |each: u64| each.saturating_mul(CROWD);
@@ -187,7 +195,8 @@ mod tests {
         let rate = Rate::per_second(1_200).unwrap();
         let most = |bound: &str, slack| {
             let bound: Arc<dyn Bound> = testing::read(bound);
-            most(&*bound, rate, Duration::from_millis(slack), Tokens::new(1), Bytes::new(1), 1.0).map(Tokens::get)
+            most(&*bound, rate, Duration::from_millis(slack), Tokens::new(1), Bytes::new(1), 1.0)
+                .map(Tokens::get)
         };
         assert_eq!(most("deadline", 2_000), Some(2_400));
         assert_eq!(most("[deadline, { seconds: 400ms }]", 2_000), Some(480));

@@ -45,7 +45,8 @@ impl Budgets {
         let by_requests = self.requests.and_then(|rate| {
             Rate::new(rate.count().saturating_mul(hold.get()), Duration::from_nanos(rate.per_nanos()))
         });
-        let by_slots = self.concurrent.and_then(|slots| Rate::new(u64::from(slots).saturating_mul(hold.get()), service));
+        let by_slots =
+            self.concurrent.and_then(|slots| Rate::new(u64::from(slots).saturating_mul(hold.get()), service));
         let rates = [self.tokens, by_requests, by_slots].into_iter().flatten();
         rates.min_by(|a, b| a.per_sec_f64().total_cmp(&b.per_sec_f64()))
     }

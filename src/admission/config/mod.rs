@@ -134,7 +134,11 @@ impl Config {
 
     /// What must hold across the keys.
     fn check(&self, here: &Reader<'_>) -> bool {
-        let twice = self.tenants.iter().enumerate().find(|(i, t)| self.tenants[..*i].iter().any(|u| u.name == t.name));
+        let twice = self
+            .tenants
+            .iter()
+            .enumerate()
+            .find(|(i, t)| self.tenants[..*i].iter().any(|u| u.name == t.name));
         if let Some((_, tenant)) = twice {
             here.fault(format!("two tenants are named `{}`: give each its own name", tenant.name));
         }
@@ -173,7 +177,8 @@ impl Config {
             "retry_after": self.retry_after.spec(),
         });
         if let (Some(codel), Value::Object(map)) = (self.codel, &mut json) {
-            let codel = json!({ "target": plain_duration(codel.target), "interval": plain_duration(codel.interval) });
+            let codel =
+                json!({ "target": plain_duration(codel.target), "interval": plain_duration(codel.interval) });
             map.insert("codel".to_owned(), codel);
         }
         json
@@ -220,13 +225,15 @@ impl Read for Estimate {
     fn read(reader: &Reader<'_>) -> Option<Self> {
         let mut map = reader.map()?;
         let start = map.need("start");
-        let quantile = map.reader("quantile").map_or_else(|| Part::new(0.99), |r| r.parse("a quantile", quantile));
+        let quantile =
+            map.reader("quantile").map_or_else(|| Part::new(0.99), |r| r.parse("a quantile", quantile));
         Some(Self { start: start?, quantile: quantile? })
     }
 }
 
 /// Reads `p99`, `p99.9` or a share.
 fn quantile(text: &str) -> Result<Part, String> {
-    let share = text.strip_prefix('p').map_or_else(|| Part::parse(text), |rest| Part::parse(&format!("{rest}%")));
+    let share =
+        text.strip_prefix('p').map_or_else(|| Part::parse(text), |rest| Part::parse(&format!("{rest}%")));
     share.ok().filter(|s| s.get() > 0.0).ok_or_else(|| format!("`{text}` is no quantile (write p99 or 0.99)"))
 }

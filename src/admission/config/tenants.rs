@@ -66,7 +66,9 @@ impl Read for Tenant {
             (requests, None, None) => requests,
             (None, Some(usual), ceiling) => Some(ceiling.map_or(usual, |ratio| usual.scaled(ratio))),
             _ => {
-                map.here().fault("write either `requests`, or `usual` and `ceiling` (usual times ceiling is the limit)");
+                map.here().fault(
+                    "write either `requests`, or `usual` and `ceiling` (usual times ceiling is the limit)",
+                );
                 return None;
             }
         };

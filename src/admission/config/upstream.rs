@@ -60,7 +60,13 @@ impl Read for Upstream {
         let longest = map.or("longest", standard.longest);
         let budget = map.or("budget", standard.budget);
         let lease = map.or("lease", standard.lease);
-        let it = Self { attempts: attempts?, backoff: backoff?, longest: longest?, budget: budget?, lease: lease? };
+        let it = Self {
+            attempts: attempts?,
+            backoff: backoff?,
+            longest: longest?,
+            budget: budget?,
+            lease: lease?,
+        };
         if it.attempts == 0 || it.backoff.is_zero() || it.lease.is_zero() {
             map.here().fault("`attempts`, `backoff` and `lease` must be more than nothing");
             return None;

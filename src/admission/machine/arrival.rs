@@ -32,7 +32,11 @@ impl Admission {
             return effects.push(Effect::Reject { id, hold, most, limit });
         }
         if let Some((limit, wait)) = self.ledger.over_own(&ask) {
-            return effects.push(Effect::Throttle { id, limit, retry_after: retry_after::whole_seconds(wait) });
+            return effects.push(Effect::Throttle {
+                id,
+                limit,
+                retry_after: retry_after::whole_seconds(wait),
+            });
         }
         match self.meet(now, &ask) {
             Verdict::Shed(until_room) => {
@@ -83,7 +87,10 @@ impl Admission {
         let remaining = ask.deadline.since(now);
         let service = self.service.get();
         let ready = now >= self.rest_until && self.queue.next().is_none();
-        if ready && self.ledger.ready_at(ask).is_some_and(|at| at <= now) && (!self.config.recheck || remaining > service) {
+        if ready
+            && self.ledger.ready_at(ask).is_some_and(|at| at <= now)
+            && (!self.config.recheck || remaining > service)
+        {
             return Verdict::Admit(Vec::new());
         }
         let mut scene = self.scene(now, ask, returning);
@@ -116,14 +123,16 @@ impl Admission {
 
     /// What the bound may look at; `wanted` is filled in later.
     fn scene(&self, now: Moment, ask: &Ask, returning: bool) -> Scene {
-        let slack = ask.deadline.since(now).saturating_sub(self.service.get()).saturating_sub(self.config.margin);
+        let slack =
+            ask.deadline.since(now).saturating_sub(self.service.get()).saturating_sub(self.config.margin);
         let requests = self.queue.len() as u64 + 1;
         let tokens = self.queue.tokens() + ask.hold();
         let mean = Tokens::new(tokens.get() / requests);
         let factor = self.factor.get();
         let level = self.ledger.level(mean);
         let to_come = self.ledger.supply(slack, mean, self.service.mean()) - level;
-        let to_come = if factor > 1.0 { Tokens::new((to_come.get() as f64 * factor) as u64) } else { to_come };
+        let to_come =
+            if factor > 1.0 { Tokens::new((to_come.get() as f64 * factor) as u64) } else { to_come };
         let kept = self.config.retry_after.reserve().filter(|_| !returning);
         Scene {
             drain: self.ledger.drain(mean, self.service.mean()) * factor,
@@ -140,7 +149,8 @@ impl Admission {
 
     /// Who may give way to `ask`, and whether they stand in its own lane.
     fn victims(&self, ask: &Ask) -> impl Iterator<Item = (&Ask, bool)> {
-        let lower = self.queue.less_important(ask).filter(|_| self.config.tiers.evict).map(|victim| (victim, false));
+        let lower =
+            self.queue.less_important(ask).filter(|_| self.config.tiers.evict).map(|victim| (victim, false));
         let oldest = self.config.when_full == WhenFull::EvictOldest;
         let own = self.queue.own_lane(ask).filter(move |_| oldest).map(|victim| (victim, true));
         lower.chain(own)

@@ -38,7 +38,13 @@ impl Admission {
     }
 
     /// The provider's quota is spent. The request takes its old place again if its deadline allows another try.
-    pub(super) fn refused(&mut self, now: Moment, id: Id, retry_after: Option<Duration>, effects: &mut Vec<Effect>) {
+    pub(super) fn refused(
+        &mut self,
+        now: Moment,
+        id: Id,
+        retry_after: Option<Duration>,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(Flying { ask, since, tries, lease }) = self.land(id) else { return };
         self.ledger.release(&ask);
         self.ledger.believe_empty();
@@ -76,7 +82,9 @@ impl Admission {
 
     fn unknown(&mut self, now: Moment, id: Id) {
         // one whose caller had left has its lease already
-        let Some(flying) = self.flying.get_mut(&id).filter(|flying| flying.lease == Moment::ZERO) else { return };
+        let Some(flying) = self.flying.get_mut(&id).filter(|flying| flying.lease == Moment::ZERO) else {
+            return;
+        };
         flying.lease = now + self.config.upstream.lease;
         self.leases.insert((flying.lease, id));
         self.detach(id);
@@ -129,7 +137,9 @@ impl Admission {
             return self.close(&ask);
         }
         let lease = now + self.config.upstream.lease;
-        let Some(flying) = self.flying.get_mut(&id).filter(|flying| flying.lease == Moment::ZERO) else { return };
+        let Some(flying) = self.flying.get_mut(&id).filter(|flying| flying.lease == Moment::ZERO) else {
+            return;
+        };
         // its end is awaited, but not for ever
         flying.lease = lease;
         self.leases.insert((lease, id));
@@ -147,7 +157,8 @@ impl Admission {
     pub(super) fn expire(&mut self, now: Moment, ask: &Ask, why: Expiry, effects: &mut Vec<Effect>) {
         self.close(ask);
         let drain = self.ledger.drain(ask.hold(), self.service.mean());
-        let until_room = Duration::try_from_secs_f64(self.queue.tokens().get() as f64 / drain).unwrap_or(Duration::MAX);
+        let until_room =
+            Duration::try_from_secs_f64(self.queue.tokens().get() as f64 / drain).unwrap_or(Duration::MAX);
         let retry_after = self.appoint(now, ask, until_room);
         effects.push(Effect::Expire { id: ask.id, why, retry_after });
     }

@@ -124,7 +124,11 @@ impl Admission {
             level: self.ledger.level(Tokens::new(1)),
             service: self.service.get(),
             promises: self.promises.len() as u64,
-            returning: self.config.retry_after.reserve().map_or(0.0, |reserve| self.promises.returning(&reserve)),
+            returning: self
+                .config
+                .retry_after
+                .reserve()
+                .map_or(0.0, |reserve| self.promises.returning(&reserve)),
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::admission::{
-    Budgets, Duplicates, Estimate, Expiry, Failure, Kept, Limit, Tiers, Upstream, WhenFull, bounds, orders, retry_after, shares,
-    TenantId,
+    Budgets, Duplicates, Estimate, Expiry, Failure, Kept, Limit, TenantId, Tiers, Upstream, WhenFull, bounds,
+    orders, retry_after, shares,
 };
 use crate::units::{Bytes, Rate, Share};
 
@@ -89,7 +89,15 @@ fn the_bound_counts_the_tokens_ahead_less_the_level() {
 fn a_request_that_can_never_be_granted_is_refused_for_good() {
     let mut machine = machine("fifo", true);
     let effects = arrive(&mut machine, 0, 0, 1_001);
-    assert_eq!(effects, [Effect::Reject { id: Id(0), hold: Tokens::new(1_001), most: Tokens::new(1_000), limit: Limit::Tokens }]);
+    assert_eq!(
+        effects,
+        [Effect::Reject {
+            id: Id(0),
+            hold: Tokens::new(1_001),
+            most: Tokens::new(1_000),
+            limit: Limit::Tokens
+        }]
+    );
     assert_eq!(machine.gauge().level, Tokens::new(1_000));
 }
 

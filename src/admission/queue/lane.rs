@@ -17,7 +17,12 @@ pub struct Lane {
 impl Lane {
     /// An empty lane; `drain` if the order asks about deadlines.
     pub(super) fn new(drain: Option<Rate>) -> Self {
-        Self { by_age: BTreeSet::new(), urgency: drain.map(Urgency::new), tokens: Tokens::ZERO, stacked: false }
+        Self {
+            by_age: BTreeSet::new(),
+            urgency: drain.map(Urgency::new),
+            tokens: Tokens::ZERO,
+            stacked: false,
+        }
     }
 
     /// How many wait.

@@ -204,9 +204,12 @@ impl Queue {
     pub(super) fn standing(&self, ask: &Ask, ready: Moment, level: Tokens) -> Standing {
         let (tier, tenant) = self.place(ask);
         let before: Tokens = self.tiers.range(..tier).map(|(_, tier)| tier.tokens).sum();
-        let Some(row) = self.tiers.get(&tier) else { return Standing { ahead: before, share: 1.0, room: None } };
+        let Some(row) = self.tiers.get(&tier) else {
+            return Standing { ahead: before, share: 1.0, room: None };
+        };
         let weight = |tenant: TenantId| f64::from(self.weight(tenant));
-        let others: f64 = row.lanes.keys().filter(|other| **other != tenant).map(|other| weight(*other)).sum();
+        let others: f64 =
+            row.lanes.keys().filter(|other| **other != tenant).map(|other| weight(*other)).sum();
         let share = weight(tenant) / (weight(tenant) + others);
         let lane = row.lanes.get(&tenant);
         let own = lane.map_or(Tokens::ZERO, |lane| self.layout.order.ahead(lane, ask));

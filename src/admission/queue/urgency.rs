@@ -216,7 +216,8 @@ mod tests {
             let later = self.0.iter().filter(|(p, _)| *p >= place);
             let spare = later.map(|(p, hold)| {
                 // one token a nanosecond
-                i128::from(p.0.as_nanos()) - i128::from(self.ahead_of(*p) + hold) - i128::from(ready) + i128::from(level)
+                i128::from(p.0.as_nanos()) - i128::from(self.ahead_of(*p) + hold) - i128::from(ready)
+                    + i128::from(level)
             });
             spare.min().map(|spare| u64::try_from(spare.max(0)).unwrap())
         }

@@ -22,7 +22,8 @@ impl Strategy for Drain {
     }
 
     fn announce(&self, scene: &Scene) -> Option<Duration> {
-        let span = Duration::try_from_secs_f64(scene.waiting.get() as f64 / scene.drain).unwrap_or(Duration::from_secs(86_400));
+        let span = Duration::try_from_secs_f64(scene.waiting.get() as f64 / scene.drain)
+            .unwrap_or(Duration::from_secs(86_400));
         Some(whole_seconds(span))
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{flag, form, list, named, names_to, object, one_of, whole, word};
-use crate::admission::{bounds, orders, retry_after};
+use super::policy::policy;
+use super::{flag, form, list, named, names_to, object, whole, word};
 
 pub(super) fn schema() -> Value {
     let spawn = object(
@@ -67,64 +67,6 @@ fn request() -> Value {
             ("ca_file", word("certificates to trust besides the system's, in PEM")),
             ("insecure", flag("take any certificate")),
             ("health", word("the path of the ping")),
-        ],
-    )
-}
-
-fn policy(description: &str) -> Value {
-    let service = object(
-        &["start"],
-        "what an answer is believed to take",
-        [
-            ("start", form("duration", "before any was seen")),
-            (
-                "quantile",
-                json!({ "type": ["string", "number"], "description": "which of those seen: p99 or 0.99" }),
-            ),
-        ],
-    );
-    let budgets = object(
-        &[],
-        "what may be spent; default the provider's quota, its burst less 100 ms",
-        [
-            ("tokens_per_minute", whole("tokens a minute in the long run")),
-            ("burst", form("duration", "how much of the rate at once")),
-        ],
-    );
-    let returning = object(
-        &[],
-        "the share of refused callers that come back",
-        [
-            ("start", form("share", "before anyone was refused")),
-            ("learn", flag("learn it from those who do")),
-        ],
-    );
-    let appointment = object(
-        &[],
-        "a time at which capacity is kept",
-        [
-            ("reserve", form("share", "the part of the bound kept for those who return")),
-            ("returning", returning),
-        ],
-    );
-    let settings = json!({
-        "appointment": appointment,
-        "constant": form("duration", "the same for everyone"),
-    });
-    let bounds: Vec<_> = bounds::ALL.iter().map(|kind| kind.name).collect();
-    let orders: Vec<_> = orders::ALL.iter().map(|kind| kind.name).collect();
-    let strategies: Vec<_> = retry_after::ALL.iter().map(|kind| kind.name).collect();
-    object(
-        &["service"],
-        description,
-        [
-            ("bound", one_of("how much may wait", &bounds, json!({}))),
-            ("order", one_of("who is served next", &orders, json!({}))),
-            ("recheck", flag("whether a request is tested again before it is forwarded")),
-            ("service", service),
-            ("margin", form("duration", "kept in reserve of a caller's time; default 500ms")),
-            ("budgets", budgets),
-            ("retry_after", one_of("what a refused caller is told", &strategies, settings)),
         ],
     )
 }

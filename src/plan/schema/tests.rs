@@ -25,8 +25,13 @@ target:
   request: { path: /x, model: m, headers: { a: b }, ca_file: /x, insecure: true, health: /h }
   deadline: { header: x-d, form: remaining_s }
   memory: { pid: 1, ceiling: 1MB }
-  policy: { bound: none, order: fifo, recheck: true, service: { start: 1s, quantile: p99 }, margin: 1s,
-            budgets: { tokens_per_minute: 60k, burst: 1s }, retry_after: { constant: 1s } }
+  policy: { bound: none, order: fifo, when_full: evict_oldest, recheck: true, codel: { target: 1ms, interval: 1s },
+            service: { start: 1s, quantile: p99 }, margin: 1s,
+            budgets: { tokens_per_minute: 60k, requests_per_minute: 60, concurrent: 9, burst: 1s, window: { fixed: 1m } },
+            tenants: [{ name: t, weight: 1, tokens_per_minute: 60k, usual: 1/s, ceiling: 1.2, burst: 1s, window: bucket }],
+            share: { drr: { quantum: 9 } }, tiers: { strict: true, evict: false }, duplicates: tell,
+            keep: { number: 9, bytes: 1MB, age: 1m },
+            upstream: { attempts: 2, backoff: 1ms, longest: 1s, budget: 10%, lease: 1m }, retry_after: { constant: 1s } }
   {target}
 rehearsal: { scale: 1/2, phases: { a: 1s }, probes: { every: 1, late_by: 1ms } }
 expect: { refusal: { shed: [503], throttled: [429], fast_within: 1ms, headers: { a: b }, body: { /a: b } } }
@@ -37,8 +42,12 @@ checks: { shedding.fast: { limit: 1ms, allow_no_data: true, off: false } }
 ";
 
 const TARGETS: &[&str] = &[
-    "embedded: { bound: none, order: fifo, recheck: true, service: { start: 1s, quantile: p99 }, margin: 1s,
-       budgets: { tokens_per_minute: 60k, burst: 1s },
+    "embedded: { bound: { requests: 9 }, order: { adaptive_lifo: { high: 9, low: 8 } }, when_full: refuse_newest,
+       recheck: true, codel: { target: 1ms, interval: 1s }, service: { start: 1s, quantile: p99 }, margin: 1s,
+       budgets: { tokens_per_minute: 60k, requests_per_minute: 60, concurrent: 9, burst: 1s, window: bucket },
+       tenants: [{ name: t, weight: 1, tokens_per_minute: 60k, requests: 1/s, burst: 1s, window: { sliding: 1m } }],
+       share: wrr, tiers: { strict: true, evict: false }, duplicates: attach, keep: { number: 9, bytes: 1MB, age: 1m },
+       upstream: { attempts: 2, backoff: 1ms, longest: 1s, budget: 10%, lease: 1m },
        retry_after: { appointment: { reserve: 0.2, returning: { start: 0.1, learn: true } } } }",
     "spawn: { command: [x], ready: 'http://127.0.0.1:1/h', url: 'http://127.0.0.1:1', env: { A: b } }",
     "url: http://127.0.0.1:1",
@@ -157,12 +166,15 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
             assert_eq!(keys(&parts), known, "at `{joined}`");
             let units::Value::Map(entries) = &node.value else { panic!("`{joined}` is no map") };
             let here: BTreeSet<String> = entries.iter().map(|(key, _)| key.text.clone()).collect();
-            let either = |key: &str| ["embedded", "spawn", "url"].contains(&key) || joined == "checks";
+            let either = |key: &str| {
+                let of_tenant = joined.contains(".tenants.") && ["requests", "usual", "ceiling"].contains(&key);
+                ["embedded", "spawn", "url"].contains(&key) || joined == "checks" || of_tenant
+            };
             let absent: Vec<_> = known.iter().filter(|key| !here.contains(*key) && !either(key)).collect();
             assert!(absent.is_empty(), "the full plan lacks {absent:?} at `{joined}`");
         }
     }
-    assert!(seen > 40, "only {seen} places were asked");
+    assert!(seen > 60, "only {seen} places were asked");
 }
 
 #[test]

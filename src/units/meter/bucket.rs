@@ -90,7 +90,9 @@ impl Level {
 
     /// The most that can be taken from now until `span` from now.
     pub fn supply(&self, span: Duration) -> Tokens {
-        let filled = i128::try_from(span.as_nanos()).unwrap_or(i128::MAX).saturating_mul(i128::from(self.rate.count()));
+        let filled = i128::try_from(span.as_nanos())
+            .unwrap_or(i128::MAX)
+            .saturating_mul(i128::from(self.rate.count()));
         self.to_tokens(self.level.saturating_add(filled))
     }
 

@@ -59,9 +59,15 @@ impl Meter {
     /// An unused quota of `rate` over `window` at `now`.
     pub fn new(rate: Rate, window: Window, now: Moment) -> Self {
         match window {
-            Window::Bucket { burst } => Self::Bucket(Level::full(rate, Tokens::new(rate.whole_in(burst)), now)),
-            Window::Fixed { period } => Self::Fixed(Fixed::new(Tokens::new(rate.whole_in(period)), period, now)),
-            Window::Sliding { period } => Self::Sliding(Sliding::new(Tokens::new(rate.whole_in(period)), period, now)),
+            Window::Bucket { burst } => {
+                Self::Bucket(Level::full(rate, Tokens::new(rate.whole_in(burst)), now))
+            }
+            Window::Fixed { period } => {
+                Self::Fixed(Fixed::new(Tokens::new(rate.whole_in(period)), period, now))
+            }
+            Window::Sliding { period } => {
+                Self::Sliding(Sliding::new(Tokens::new(rate.whole_in(period)), period, now))
+            }
         }
     }
 
