@@ -89,7 +89,7 @@ impl Admission {
         let ready = now >= self.rest_until && self.queue.next().is_none();
         if ready
             && self.ledger.ready_at(ask).is_some_and(|at| at <= now)
-            && (!self.config.recheck || remaining > service)
+            && (!self.config.recheck || remaining >= service)
         {
             return Verdict::Admit(Vec::new());
         }

@@ -49,7 +49,7 @@ impl Admission {
         self.ledger.release(&ask);
         self.ledger.believe_empty();
         self.rest_until = self.rest_until.max(now + retry_after.unwrap_or(REST).max(REST));
-        let hopeless = self.config.recheck && self.rest_until + self.service.get() >= ask.deadline;
+        let hopeless = self.config.recheck && self.rest_until + self.service.get() > ask.deadline;
         if lease > Moment::ZERO {
             // nobody waits for it any more
             self.close(&ask);
@@ -71,7 +71,7 @@ impl Admission {
             return self.close(&ask);
         }
         let until = now + self.config.upstream.rest(tries, draw(ask.caller, u64::from(tries)));
-        let hopeless = self.config.recheck && until + self.service.get() >= ask.deadline;
+        let hopeless = self.config.recheck && until + self.service.get() > ask.deadline;
         if hopeless || tries >= self.config.upstream.attempts || !self.retries.take() {
             self.close(&ask);
             effects.push(Effect::Fail { id });

@@ -103,7 +103,8 @@ impl Admission {
     /// The next instant at which [`Event::Wake`] would change anything; `None` if only another event can.
     pub fn next_wake(&self) -> Option<Moment> {
         let expiry = self.queue.most_urgent().filter(|_| self.config.recheck);
-        let expiry = expiry.map(|(deadline, _)| deadline - self.service.get());
+        // an answer at the very deadline is in time: the instant after it is too late to begin
+        let expiry = expiry.map(|(deadline, _)| deadline - self.service.get() + Duration::from_nanos(1));
         let supply = self.queue.next().and_then(|head| self.ledger.ready_at(&head.ask));
         let supply = supply.map(|at| at.max(self.rest_until));
         let work = [expiry, supply, self.queue.next_rouse()].into_iter().flatten().min();
@@ -163,5 +164,7 @@ fn draw(caller: u64, salt: u64) -> f64 {
     (z >> 11) as f64 / (1u64 << 53) as f64
 }
 
+#[cfg(test)]
+mod policies;
 #[cfg(test)]
 mod tests;

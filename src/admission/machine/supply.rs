@@ -23,7 +23,7 @@ impl Admission {
             steps > 0
         };
         while let Some((deadline, id)) = self.queue.most_urgent() {
-            if !self.config.recheck || deadline > now + self.service.get() {
+            if !self.config.recheck || deadline >= now + self.service.get() {
                 break;
             }
             if !spend() {

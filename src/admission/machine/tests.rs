@@ -10,7 +10,7 @@ fn machine(order: &str, recheck: bool) -> Admission {
     Admission::new(&config(order, recheck), Moment::ZERO)
 }
 
-fn config(order: &str, recheck: bool) -> Config {
+pub(super) fn config(order: &str, recheck: bool) -> Config {
     Config {
         bound: bounds::standard(),
         order: (orders::ALL.iter().find(|kind| kind.name == order).unwrap().build)(None).unwrap(),

@@ -167,7 +167,8 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
             let units::Value::Map(entries) = &node.value else { panic!("`{joined}` is no map") };
             let here: BTreeSet<String> = entries.iter().map(|(key, _)| key.text.clone()).collect();
             let either = |key: &str| {
-                let of_tenant = joined.contains(".tenants.") && ["requests", "usual", "ceiling"].contains(&key);
+                let of_tenant =
+                    joined.contains(".tenants.") && ["requests", "usual", "ceiling"].contains(&key);
                 ["embedded", "spawn", "url"].contains(&key) || joined == "checks" || of_tenant
             };
             let absent: Vec<_> = known.iter().filter(|key| !here.contains(*key) && !either(key)).collect();
