@@ -49,8 +49,13 @@ fn a_caller_who_leaves_ends_its_call_to_the_provider() {
     assert_eq!(gateway.read("in_flight_requests"), 1);
     drop(caller);
     assert!(call.was_closed(), "the provider's side of the connection has ended");
-    gateway.until("in_flight_requests", 0);
-    assert_eq!(gateway.read("held_tokens"), 0);
+    gateway.until("unknown_requests", 1);
+    assert_eq!(
+        gateway.read("held_tokens"),
+        100,
+        "what it cost nobody knows: the hold stands until its lease ends"
+    );
+    assert_eq!(gateway.read("upstream_calls_total{end=\"cancelled\"}"), 1);
 }
 
 #[test]
@@ -65,7 +70,8 @@ fn a_caller_who_leaves_during_a_stream_ends_it_too() {
     assert_eq!(gateway.read("held_tokens"), 100, "the hold is kept until the body has ended");
     drop(caller);
     assert!(call.was_closed());
-    gateway.until("held_tokens", 0);
+    gateway.until("unknown_requests", 1);
+    assert_eq!(gateway.read("requests_total{outcome=\"left\"}"), 1);
 }
 
 #[test]

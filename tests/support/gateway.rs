@@ -36,7 +36,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(mut config: Value, upstream: &Upstream) -> Self {
-        config["upstream"] = json!(format!("http://{}", upstream.address));
+        config["provider"] = json!(format!("http://{}", upstream.address));
         let (node, faults) = (node(&config), Faults::default());
         let config = Config::read(&Reader::root(&node, &faults));
         let config = config.unwrap_or_else(|| panic!("{:#?}", faults.into_sorted()));
@@ -46,8 +46,9 @@ impl Running {
         let stopped = async move {
             let _ = stopped.await;
         };
-        let thread =
-            thread::spawn(move || bound.serve(move || clock.now(), || Ok(stopped)).expect("it serves"));
+        let thread = thread::spawn(move || {
+            bound.serve(move || clock.now(), move || clock.unix(), || Ok(stopped)).expect("it serves")
+        });
         Self { address, stop: Some(stop), thread: Some(thread) }
     }
 
