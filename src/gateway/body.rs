@@ -61,6 +61,14 @@ impl Passing {
         Self { first, upstream, open: Some((ticket, ending)), until }
     }
 
+    /// A body of known length is not asked again after its last byte.
+    fn close_at_last_byte(&mut self) {
+        let rest = http_body::Body::size_hint(&self.upstream).exact();
+        if http_body::Body::is_end_stream(&self.upstream) || rest == Some(0) {
+            self.close(None);
+        }
+    }
+
     /// The answer has ended; or it did not, for the reason that is given.
     fn close(&mut self, unended: Option<CallEnd>) {
         match (self.open.take(), unended) {
@@ -81,7 +89,9 @@ impl http_body::Body for Passing {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         if !self.first.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.first)))));
+            let first = std::mem::take(&mut self.first);
+            self.close_at_last_byte();
+            return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         if self.until.as_mut().poll(cx).is_ready() {
             self.close(Some(CallEnd::Timeout));
@@ -89,10 +99,7 @@ impl http_body::Body for Passing {
         }
         match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
             Some(Ok(frame)) => {
-                // a body of known length is not asked again after its last byte
-                if self.upstream.is_end_stream() || self.upstream.size_hint().exact() == Some(0) {
-                    self.close(None);
-                }
+                self.close_at_last_byte();
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(error)) => {

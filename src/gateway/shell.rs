@@ -341,7 +341,9 @@ impl Shell {
             run.caller
         };
         // a reply that nobody takes is dropped here, where no state is borrowed
-        let _ = caller.map(|caller| caller.send(reply));
+        if let Some(caller) = caller {
+            let _ = caller.send(reply);
+        }
     }
 
     pub(super) fn refuse_follower(&self, id: Id, refusal: Refusal) {
