@@ -168,7 +168,7 @@ impl Court {
         let (id, next) = match *effect {
             Effect::Forward { id, .. } => {
                 self.forwarded.push((self.now, self.asks[&id].hold().get()));
-                if let Some(Operation { key, .. }) = self.asks[&id].operation {
+                if let Some(key) = self.asks[&id].operation.as_ref().map(|operation| operation.key) {
                     let other = self.running.insert(key, id).filter(|other| *other != id);
                     let over = other.is_none_or(|other| self.state[&other] == State::Ended);
                     assert!(over, "two calls of one operation");
@@ -364,7 +364,8 @@ impl Court {
             deadline: self.now + Duration::from_millis(patience_ms),
             tenant: TenantId(tenant),
             tier,
-            operation: key.map(|key| Operation { key: key / 2, body: key % 2 + u128::from(tokens % 2) }),
+            operation: key
+                .map(|key| Box::new(Operation { key: key / 2, body: key % 2 + u128::from(tokens % 2) })),
         };
         self.state.insert(id, State::Waiting);
         self.asks.insert(id, ask.clone());

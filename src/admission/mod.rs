@@ -84,8 +84,8 @@ pub struct Ask {
     pub tenant: TenantId,
     /// 0 is the most important.
     pub tier: u8,
-    /// Its operation, if it carries an idempotency key.
-    pub operation: Option<Operation>,
+    /// Its operation, if it carries an idempotency key; boxed, since most carry none and many wait.
+    pub operation: Option<Box<Operation>>,
 }
 
 impl Ask {

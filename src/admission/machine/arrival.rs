@@ -60,7 +60,7 @@ impl Admission {
     /// Only a fresh operation may reach the provider.
     fn known_operation(&mut self, ask: &Ask) -> Option<Effect> {
         let id = ask.id;
-        match self.desk.seen(ask.operation.as_ref()?) {
+        match self.desk.seen(ask.operation.as_deref()?) {
             Seen::Fresh => None,
             Seen::Conflict => Some(Effect::Conflict { id }),
             Seen::Completed(of) => Some(Effect::Replay { id, of }),

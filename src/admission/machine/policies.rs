@@ -274,7 +274,7 @@ fn what_is_given_back_lets_more_wait() {
 
 #[test]
 fn one_operation_is_one_call() {
-    let operation = |key, body| Ask { operation: Some(Operation { key, body }), ..ask(100) };
+    let operation = |key, body| Ask { operation: Some(Box::new(Operation { key, body })), ..ask(100) };
     let kept = Kept { number: 1, ..Kept::default() };
     let mut bench = Bench::new(&Config { keep: kept, ..config() });
     assert_eq!(forwarded(&bench.arrive(operation(1, 1))), [0]);
@@ -292,7 +292,7 @@ fn one_operation_is_one_call() {
 
 #[test]
 fn a_call_goes_on_for_those_attached_to_it_and_no_longer() {
-    let operation = || Ask { operation: Some(Operation { key: 1, body: 1 }), ..ask(100) };
+    let operation = || Ask { operation: Some(Box::new(Operation { key: 1, body: 1 })), ..ask(100) };
     let mut bench = Bench::new(&config());
     bench.arrive(operation());
     bench.arrive(operation());

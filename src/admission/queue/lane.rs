@@ -52,7 +52,12 @@ impl Lane {
 
     /// Whose deadline is next; the oldest where the order does not ask about deadlines.
     pub fn most_urgent(&self) -> Option<Id> {
-        self.urgency.as_ref().map_or_else(|| self.oldest(), Urgency::first)
+        self.urgency.as_ref().map_or_else(|| self.oldest(), |urgency| urgency.first().map(|(_, id)| id))
+    }
+
+    /// The next deadline, where the order asks about deadlines.
+    pub(super) fn next_deadline(&self) -> Option<(Moment, Id)> {
+        self.urgency.as_ref().and_then(Urgency::first)
     }
 
     /// The holds of those due before `ask`; everyone's where the order does not ask about deadlines.

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod lane;
+mod slab;
 mod turns;
 mod urgency;
 
 pub use lane::Lane;
 
+use self::slab::Slab;
 use self::turns::{Turn, Turns};
 use super::orders::Order;
 use super::shares::Share;
@@ -35,7 +37,9 @@ pub(super) struct Layout {
 #[derive(Debug)]
 pub struct Queue {
     layout: Layout,
-    waiting: BTreeMap<Id, Waiting>,
+    waiting: Slab<Waiting>,
+    by_id: BTreeMap<Id, u32>,
+    /// Of those whose lane does not know.
     by_deadline: BTreeSet<(Moment, Id)>,
     tiers: BTreeMap<u8, Tier>,
     resting: BTreeSet<(Moment, Id)>,
@@ -77,7 +81,8 @@ impl Queue {
     pub(super) const fn new(layout: Layout) -> Self {
         Self {
             layout,
-            waiting: BTreeMap::new(),
+            waiting: Slab::new(),
+            by_id: BTreeMap::new(),
             by_deadline: BTreeSet::new(),
             tiers: BTreeMap::new(),
             resting: BTreeSet::new(),
@@ -88,17 +93,17 @@ impl Queue {
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.waiting.len()
+        self.by_id.len()
     }
 
     /// True if nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.by_id.is_empty()
     }
 
     /// Whether `id` is one of them.
     pub fn contains(&self, id: Id) -> bool {
-        self.waiting.contains_key(&id)
+        self.by_id.contains_key(&id)
     }
 
     /// The sum of their holds.
@@ -113,7 +118,12 @@ impl Queue {
 
     /// Whose deadline is next, and when.
     pub fn most_urgent(&self) -> Option<(Moment, Id)> {
-        self.by_deadline.first().copied()
+        let lanes = self
+            .tiers
+            .values()
+            .filter(|_| self.layout.order.by_deadline())
+            .flat_map(|row| row.lanes.values());
+        lanes.filter_map(Lane::next_deadline).chain(self.by_deadline.first().copied()).min()
     }
 
     /// Who is served next: of the most important tier that waits, of the tenant whose turn it is, the first in order.
@@ -123,7 +133,7 @@ impl Queue {
             1 => tier.lanes.values().next()?,
             _ => tier.lanes.get(&tier.turns.next(&self.turns_of(tier))?)?,
         };
-        self.layout.order.next(lane).and_then(|id| self.waiting.get(&id))
+        self.layout.order.next(lane).and_then(|id| self.get(id))
     }
 
     /// Takes out the one that [`Self::next`] gave, and charges its tenant for the turn.
@@ -142,9 +152,13 @@ impl Queue {
         waiting.rests_until = Moment::ZERO;
         self.tokens += waiting.ask.hold();
         self.bytes += waiting.ask.bytes;
-        self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
+        if !self.layout.order.by_deadline() {
+            self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
+        }
         self.line_up(&waiting.ask);
-        self.waiting.insert(waiting.ask.id, waiting);
+        let id = waiting.ask.id;
+        let at = self.waiting.insert(waiting);
+        self.by_id.insert(id, at);
     }
 
     /// Lets a request wait, but not be served before `until`.
@@ -154,14 +168,19 @@ impl Queue {
         self.bytes += waiting.ask.bytes;
         self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
         self.resting.insert((until, waiting.ask.id));
-        self.waiting.insert(waiting.ask.id, waiting);
+        let id = waiting.ask.id;
+        let at = self.waiting.insert(waiting);
+        self.by_id.insert(id, at);
     }
 
     /// Puts those whose rest is over by `now` into their old places.
     pub(super) fn rouse(&mut self, now: Moment) {
         while let Some((until, id)) = self.resting.first().copied().filter(|(until, _)| *until <= now) {
             self.resting.remove(&(until, id));
-            if let Some(ask) = self.waiting.get(&id).map(|waiting| waiting.ask.clone()) {
+            if let Some(ask) = self.get(id).map(|waiting| waiting.ask.clone()) {
+                if self.layout.order.by_deadline() {
+                    self.by_deadline.remove(&(ask.deadline, id));
+                }
                 self.line_up(&ask);
             }
         }
@@ -173,7 +192,8 @@ impl Queue {
     }
 
     pub(super) fn remove(&mut self, id: Id) -> Option<Waiting> {
-        let waiting = self.waiting.remove(&id)?;
+        let at = self.by_id.remove(&id)?;
+        let waiting = self.waiting.remove(at)?;
         let ask = &waiting.ask;
         self.by_deadline.remove(&(ask.deadline, id));
         self.tokens = self.tokens - ask.hold();
@@ -224,7 +244,7 @@ impl Queue {
         below
             .filter(move |(number, _)| **number > tier)
             .flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first))
-            .filter_map(|id| self.waiting.get(&id).map(|waiting| &waiting.ask))
+            .filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
     }
 
     /// Those in the lane of `ask`, the oldest first.
@@ -233,7 +253,11 @@ impl Queue {
         let lane = self.tiers.get(&tier).and_then(|row| row.lanes.get(&tenant));
         lane.into_iter()
             .flat_map(Lane::oldest_first)
-            .filter_map(|id| self.waiting.get(&id).map(|waiting| &waiting.ask))
+            .filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
+    }
+
+    fn get(&self, id: Id) -> Option<&Waiting> {
+        self.waiting.get(*self.by_id.get(&id)?)
     }
 
     fn line_up(&mut self, ask: &Ask) {
@@ -257,7 +281,7 @@ impl Queue {
     }
 
     fn turns_of(&self, tier: &Tier) -> Vec<Turn> {
-        let next = |lane: &Lane| self.layout.order.next(lane).and_then(|id| self.waiting.get(&id));
+        let next = |lane: &Lane| self.layout.order.next(lane).and_then(|id| self.get(id));
         let turns = tier.lanes.iter().filter_map(|(tenant, lane)| {
             let cost = self.layout.share.cost(&next(lane)?.ask);
             let visit = self.layout.share.quantum().saturating_mul(u64::from(self.weight(*tenant)));
