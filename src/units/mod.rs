@@ -7,6 +7,7 @@
 //! This layer uses nothing else of the project.
 
 mod amount;
+mod dense;
 mod duration;
 mod meter;
 mod moment;
@@ -16,6 +17,7 @@ mod read;
 mod share;
 
 pub use amount::{Bytes, Tokens};
+pub use dense::Dense;
 pub use duration::{parse_duration, plain_duration, show_duration};
 pub use meter::{Fixed, Level, Meter, Sliding, Window};
 pub use moment::Moment;

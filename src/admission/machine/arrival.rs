@@ -149,11 +149,11 @@ impl Admission {
 
     /// Who may give way to `ask`, and whether they stand in its own lane.
     fn victims(&self, ask: &Ask) -> impl Iterator<Item = (&Ask, bool)> {
-        let lower =
-            self.queue.less_important(ask).filter(|_| self.config.tiers.evict).map(|victim| (victim, false));
+        // not even looked at where nobody gives way: a refusal costs the same however many wait
+        let lower = self.config.tiers.evict.then(|| self.queue.less_important(ask)).into_iter().flatten();
         let oldest = self.config.when_full == WhenFull::EvictOldest;
-        let own = self.queue.own_lane(ask).filter(move |_| oldest).map(|victim| (victim, true));
-        lower.chain(own)
+        let own = oldest.then(|| self.queue.own_lane(ask)).into_iter().flatten();
+        lower.map(|victim| (victim, false)).chain(own.map(|victim| (victim, true)))
     }
 
     fn time_to_clear(&self, excess: Excess, drain: f64) -> Duration {
