@@ -93,6 +93,7 @@ fn config(mut choice: usize) -> Config {
         share,
         tiers: Tiers { strict, evict },
         duplicates: if attach { Duplicates::Attach } else { Duplicates::Tell },
+        cancel: true,
         keep: Kept { number: 2, bytes: Bytes::new(1_000), age: Duration::from_secs(5) },
         upstream: Upstream { attempts: 3, lease: Duration::from_secs(4), ..Upstream::default() },
         retry_after,

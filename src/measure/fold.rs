@@ -1,5 +1,5 @@
 use super::{Measures, Snapshot, Vital};
-use crate::observe::{Joiner, Record, Sighting};
+use crate::observe::{Gauge, Joiner, Record, Sighting};
 use crate::plan::Plan;
 use crate::units::Moment;
 
@@ -9,12 +9,23 @@ pub struct Fold {
     joiner: Joiner,
     measures: Measures,
     ended: Vec<Record>,
+    /// What stood where when that was last noted.
+    stood: Gauge,
 }
 
 impl Fold {
     /// Nothing seen yet of a run of `plan` (the rehearsed one, if it is a rehearsal that runs).
     pub fn new(plan: &Plan) -> Self {
-        Self { joiner: Joiner::new(plan), measures: Measures::new(plan), ended: Vec::new() }
+        Self::over(Joiner::new(plan), plan)
+    }
+
+    /// The same for a run in virtual time, in which nothing is seen of a request that has ended.
+    pub fn in_virtual_time(plan: &Plan) -> Self {
+        Self::over(Joiner::in_virtual_time(plan), plan)
+    }
+
+    fn over(joiner: Joiner, plan: &Plan) -> Self {
+        Self { joiner, measures: Measures::new(plan), ended: Vec::new(), stood: Gauge::default() }
     }
 
     /// Takes in a sighting. They come in order of time.
@@ -24,15 +35,24 @@ impl Fold {
         }
         self.pass(sighting.at());
         self.joiner.see(&sighting, &mut self.ended);
-        self.measures.stand(sighting.at(), self.joiner.gauge());
+        self.stand(sighting.at());
         self.drain();
+    }
+
+    /// Notes what stands where from `at` on, if that has changed.
+    fn stand(&mut self, at: Moment) {
+        let gauge = self.joiner.gauge();
+        if *gauge != self.stood {
+            self.measures.stand(at, gauge);
+            self.stood = *gauge;
+        }
     }
 
     /// Lets time pass up to `now`: each call at the provider that ends changes what stands where.
     fn pass(&mut self, now: Moment) {
         while let Some(end) = self.joiner.next_end().filter(|end| *end <= now) {
             self.joiner.advance(end);
-            self.measures.stand(end, self.joiner.gauge());
+            self.stand(end);
         }
     }
 
@@ -63,8 +83,10 @@ impl Fold {
     }
 
     fn drain(&mut self) {
-        for ghost in self.joiner.take_ghosts() {
-            self.measures.ghost(&ghost);
+        if self.joiner.ghosts() > 0 {
+            for ghost in self.joiner.take_ghosts() {
+                self.measures.ghost(&ghost);
+            }
         }
         for record in self.ended.drain(..) {
             self.measures.record(&record);

@@ -167,6 +167,8 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         attempt: Attempt { seq, nth: 0 },
         class: ClassId(0),
         probe: false,
+        again: false,
+        first_due: due,
         due,
         sent: (outcome != Outcome::Unsent).then_some(due),
         depth_met: Depth::default(),

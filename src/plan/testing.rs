@@ -51,7 +51,10 @@ pub(crate) fn plan() -> Plan {
             service: provider::Service {
                 first_token: Duration::from_millis(200),
                 per_token: Duration::from_millis(2),
+                law: provider::Law::Fixed,
             },
+            slots: None,
+            faults: Vec::new(),
         },
         target: Target {
             kind: TargetKind::Embedded(Embedded { admission: policy(&[], &quota), own_budgets: false }),

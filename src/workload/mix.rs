@@ -10,7 +10,7 @@ use crate::units::{Bytes, Read, Reader, Tokens};
 pub struct ClassId(pub u16);
 
 /// One kind of request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Class {
     /// Its name, unique in the plan.
     pub name: String,
@@ -49,7 +49,7 @@ impl Class {
 }
 
 /// The classes of a plan with their weights; never empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     classes: Vec<Class>,
     total: u64,

@@ -77,7 +77,7 @@ impl Admission {
 
     /// Whether nobody can tell what became of a call: no answer of it will come.
     fn is_unknown(&self, id: Id) -> bool {
-        self.flying.get(&id).is_some_and(|flying| flying.lease > Moment::ZERO)
+        self.flying.get(id.0).is_some_and(|flying| flying.lease > Moment::ZERO)
     }
 
     /// A newcomer is forwarded at once only when nobody waits; else it waits if what is ahead can be served in time;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod lane;
+mod row;
 mod slab;
 mod turns;
 mod urgency;
@@ -15,7 +16,7 @@ use self::turns::{Turn, Turns};
 use super::orders::Order;
 use super::shares::Share;
 use super::{Ask, Id, TenantId};
-use crate::units::{Bytes, Moment, Rate, Tokens};
+use crate::units::{Bytes, Dense, Moment, Rate, Tokens};
 
 /// How the waiting are laid out.
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ pub(super) struct Layout {
 pub struct Queue {
     layout: Layout,
     waiting: Slab<Waiting>,
-    by_id: BTreeMap<Id, u32>,
+    by_id: Dense<u32>,
     /// Of those whose lane does not know.
     by_deadline: BTreeSet<(Moment, Id)>,
     tiers: BTreeMap<u8, Tier>,
@@ -78,11 +79,11 @@ pub(super) struct Standing {
 }
 
 impl Queue {
-    pub(super) const fn new(layout: Layout) -> Self {
+    pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
             waiting: Slab::new(),
-            by_id: BTreeMap::new(),
+            by_id: Dense::default(),
             by_deadline: BTreeSet::new(),
             tiers: BTreeMap::new(),
             resting: BTreeSet::new(),
@@ -103,7 +104,7 @@ impl Queue {
 
     /// Whether `id` is one of them.
     pub fn contains(&self, id: Id) -> bool {
-        self.by_id.contains_key(&id)
+        self.by_id.get(id.0).is_some()
     }
 
     /// The sum of their holds.
@@ -158,7 +159,7 @@ impl Queue {
         self.line_up(&waiting.ask);
         let id = waiting.ask.id;
         let at = self.waiting.insert(waiting);
-        self.by_id.insert(id, at);
+        self.by_id.insert(id.0, at);
     }
 
     /// Lets a request wait, but not be served before `until`.
@@ -170,7 +171,7 @@ impl Queue {
         self.resting.insert((until, waiting.ask.id));
         let id = waiting.ask.id;
         let at = self.waiting.insert(waiting);
-        self.by_id.insert(id, at);
+        self.by_id.insert(id.0, at);
     }
 
     /// Puts those whose rest is over by `now` into their old places.
@@ -192,7 +193,7 @@ impl Queue {
     }
 
     pub(super) fn remove(&mut self, id: Id) -> Option<Waiting> {
-        let at = self.by_id.remove(&id)?;
+        let at = self.by_id.remove(id.0)?;
         let waiting = self.waiting.remove(at)?;
         let ask = &waiting.ask;
         self.by_deadline.remove(&(ask.deadline, id));
@@ -257,7 +258,7 @@ impl Queue {
     }
 
     fn get(&self, id: Id) -> Option<&Waiting> {
-        self.waiting.get(*self.by_id.get(&id)?)
+        self.waiting.get(*self.by_id.get(id.0)?)
     }
 
     fn line_up(&mut self, ask: &Ask) {
