@@ -38,6 +38,12 @@ fn main() {
         let (measures, _) = simulate::measure(&plan, &policy);
         let whole = spent() - start;
         let rate = |span: Duration| ended.events as f64 / span.as_secs_f64() / 1e6;
-        println!("{name}: {} offered, {} events, {sightings} sightings, {bare:?} bare {:.1} M/s, {whole:?} measured {:.1} M/s", measures.offered, ended.events, rate(bare), rate(whole));
+        println!(
+            "{name}: {} offered, {} events, {sightings} sightings, {bare:?} bare {:.1} M/s, {whole:?} measured {:.1} M/s",
+            measures.offered,
+            ended.events,
+            rate(bare),
+            rate(whole)
+        );
     }
 }

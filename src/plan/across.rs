@@ -12,7 +12,7 @@ use crate::workload::Class;
 const FEW: f64 = 30.0;
 
 /// The most callers of one run.
-const MOST_CALLERS: f64 = 1e8;
+const MOST_CALLERS: f64 = 1e9;
 
 /// Checks `plan`, read from `tree`. What cannot work goes to `faults`, what is probably not meant to `warnings`.
 pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults) {
@@ -21,6 +21,7 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     across.bursts(faults);
     across.names(faults);
     across.size(faults);
+    across.rounds(faults);
     across.headers(faults);
     across.provider(faults, warnings);
     across.bound(warnings);
@@ -141,6 +142,23 @@ impl Across<'_> {
                 "{expected:.2e} callers would arrive; a run has at most {MOST_CALLERS:.0e}: check the rates and lengths"
             );
             faults.add(self.place("load.phases"), "load.phases", message);
+        }
+    }
+
+    /// Factors belong to classes, and the callers of one round are kept at once.
+    fn rounds(&self, faults: &Faults) {
+        let Some(rounds) = self.plan.load.arrivals.rounds() else { return };
+        let path = "load.arrivals.rounds.factors";
+        let names: Vec<&str> = self.plan.requests.classes().iter().map(|class| class.name.as_str()).collect();
+        for name in rounds.factors.keys().filter(|name| !names.contains(&name.as_str())) {
+            let known = names.join(", ");
+            faults.add(self.place(path), path, format!("`{name}` is no class of requests (known: {known})"));
+        }
+        let most = |phase: &crate::workload::Phase| phase.rate.per_sec_f64() * rounds.every.as_secs_f64();
+        let factor = rounds.factors.values().flatten().fold(1.0, |a: f64, b| a.max(*b));
+        if self.plan.load.phases.iter().map(most).fold(0.0, f64::max) * factor > 1e6 {
+            let path = "load.arrivals.rounds.every";
+            faults.add(self.place(path), path, "more than a million callers would come in one round");
         }
     }
 

@@ -18,6 +18,7 @@ mod source;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+mod variants;
 pub mod yaml;
 
 pub use crate::provider::wire::DeadlineForm;
@@ -26,5 +27,6 @@ pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
     Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
-pub use parse::{Loaded, parse};
+pub use parse::{Loaded, parse, parse_variant};
 pub use source::Source;
+pub use variants::Variant;

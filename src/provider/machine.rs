@@ -198,7 +198,7 @@ mod tests {
                 .filter(|served| *served)
                 .count()
         };
-        assert_eq!(served(0, 10), 100 + 30, "the burst and ten seconds");
+        assert!(served(0, 10).abs_diff(130) <= 1, "the burst and ten seconds");
         assert!(served(10, 30).abs_diff(150) <= 1);
         assert!(served(30, 40).abs_diff(50) <= 1);
         assert!(served(40, 50).abs_diff(100) <= 1);

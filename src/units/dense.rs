@@ -21,13 +21,7 @@ pub struct Dense<T> {
 
 impl<T> Default for Dense<T> {
     fn default() -> Self {
-        Self {
-            base: 0,
-            row: VecDeque::new(),
-            entries: Vec::new(),
-            free: Vec::new(),
-            aside: BTreeMap::new(),
-        }
+        Self { base: 0, row: VecDeque::new(), entries: Vec::new(), free: Vec::new(), aside: BTreeMap::new() }
     }
 }
 

@@ -83,6 +83,11 @@ impl Mix {
         ClassId(id)
     }
 
+    /// The sum of all weights; above zero.
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
     /// The mean of `value` over arrivals.
     pub fn mean(&self, value: impl Fn(&Class) -> f64) -> f64 {
         let sum: f64 = self.classes.iter().map(|class| f64::from(class.weight) * value(class)).sum();
@@ -163,10 +168,6 @@ impl Class {
                     "`output` of {} tokens is more than `max_tokens` of {} allows",
                     self.output, self.max_tokens
                 ),
-            ),
-            (
-                self.max_tokens == Tokens::ZERO,
-                "`max_tokens` is zero: there would be nothing to answer".to_owned(),
             ),
         ];
         for (_, message) in faults.iter().filter(|(wrong, _)| *wrong) {

@@ -27,7 +27,8 @@ pub fn of(seed: u64, purpose: u64) -> Pcg64 {
 /// drawn, the same request draws the same.
 pub fn draw(seed: u64, purpose: u64, arrival: u64, attempt: u64) -> f64 {
     let start = mix(seed ^ purpose.wrapping_mul(0xA076_1D64_78BD_642F));
-    let word = mix(mix(start.wrapping_add(arrival.wrapping_mul(0x9E37_79B9_7F4A_7C15))).wrapping_add(attempt));
+    let word =
+        mix(mix(start.wrapping_add(arrival.wrapping_mul(0x9E37_79B9_7F4A_7C15))).wrapping_add(attempt));
     (word >> 11) as f64 / (1u64 << 53) as f64
 }
 

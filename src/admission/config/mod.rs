@@ -8,7 +8,7 @@ mod tenants;
 mod upstream;
 
 pub use budgets::Budgets;
-pub use tenants::Tenant;
+pub use tenants::{Counts, Tenant};
 pub use upstream::Upstream;
 
 use super::codel::Codel;

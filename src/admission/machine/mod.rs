@@ -58,6 +58,7 @@ impl Admission {
             order: config.order.clone(),
             share: config.share.clone(),
             strict: config.tiers.strict,
+            evict: config.tiers.evict,
             weights: config.tenants.iter().map(|tenant| tenant.weight).collect(),
             drain: drain(config),
         };
@@ -174,6 +175,8 @@ fn draw(caller: u64, salt: u64) -> f64 {
     (z >> 11) as f64 / (1u64 << 53) as f64
 }
 
+#[cfg(test)]
+mod gate;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]

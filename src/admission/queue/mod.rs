@@ -27,6 +27,8 @@ pub(super) struct Layout {
     pub(super) share: Arc<dyn Share>,
     /// Whether a more important tier is served first; otherwise tiers are all one.
     pub(super) strict: bool,
+    /// Whether those of a less important tier give way, so that they must be found.
+    pub(super) evict: bool,
     /// Weights of the tenants, by number.
     pub(super) weights: Vec<u32>,
     /// What the queue drains at, in the long run.
@@ -43,6 +45,8 @@ pub struct Queue {
     /// Of those whose lane does not know.
     by_deadline: BTreeSet<(Moment, Id)>,
     tiers: BTreeMap<u8, Tier>,
+    /// Where all tiers stand in one line, the tiers of those who may have to give way.
+    by_tier: BTreeSet<(u8, Id)>,
     resting: BTreeSet<(Moment, Id)>,
     tokens: Tokens,
     bytes: Bytes,
@@ -86,6 +90,7 @@ impl Queue {
             by_id: Dense::default(),
             by_deadline: BTreeSet::new(),
             tiers: BTreeMap::new(),
+            by_tier: BTreeSet::new(),
             resting: BTreeSet::new(),
             tokens: Tokens::ZERO,
             bytes: Bytes::ZERO,
@@ -202,6 +207,9 @@ impl Queue {
         if self.resting.remove(&(waiting.rests_until, id)) {
             return Some(waiting);
         }
+        if self.layout.evict && !self.layout.strict {
+            self.by_tier.remove(&(ask.tier, id));
+        }
         let (tier, tenant) = self.place(ask);
         if let Some(row) = self.tiers.get_mut(&tier)
             && let Some(lane) = row.lanes.get_mut(&tenant)
@@ -240,12 +248,19 @@ impl Queue {
 
     /// Those of less important tiers than `ask`, the least important and of them the newest first.
     pub(super) fn less_important(&self, ask: &Ask) -> impl Iterator<Item = &Ask> {
-        let (tier, _) = self.place(ask);
+        let tier = ask.tier;
         let below = self.tiers.range(tier.saturating_add(1)..).rev();
-        below
+        let apart = below
             .filter(move |(number, _)| **number > tier)
-            .flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first))
-            .filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
+            .flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first));
+        let together = self.by_tier.range((tier.saturating_add(1), Id(0))..).rev();
+        let together = together.filter(move |(number, _)| *number > tier).map(|(_, id)| *id);
+        apart.chain(together).filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
+    }
+
+    /// Whether those [`Self::less_important`] gives stand before `ask` in its own line.
+    pub(super) fn in_one_line(&self) -> bool {
+        !self.layout.strict && !self.layout.order.by_deadline()
     }
 
     /// Those in the lane of `ask`, the oldest first.
@@ -264,6 +279,9 @@ impl Queue {
     fn line_up(&mut self, ask: &Ask) {
         let (tier, tenant) = self.place(ask);
         let drain = self.layout.order.by_deadline().then_some(self.layout.drain);
+        if self.layout.evict && !self.layout.strict {
+            self.by_tier.insert((ask.tier, ask.id));
+        }
         let row = self.tiers.entry(tier).or_default();
         row.tokens += ask.hold();
         let lane = row.lanes.entry(tenant).or_insert_with(|| Lane::new(drain));

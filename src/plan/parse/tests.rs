@@ -139,7 +139,7 @@ fn each_fault_says_where_what_and_the_way_out() {
         ("max_outstanding=0", "1 to 1000000"),
         ("levers=[]", "unknown key `levers`"),
         ("diff={}", "unknown key `diff`"),
-        ("provider.faults=[]", "unknown key `faults`"),
+        ("provider.slotz=[]", "unknown key `slotz`"),
         ("requests.0.deadline=${NO}", "the environment has no `NO`"),
         ("load.phases.0.rate=9999999999/s", "callers would arrive"),
         ("load.phases.0.name=''", "a name has 1 to 100 letters"),

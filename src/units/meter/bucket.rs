@@ -40,7 +40,8 @@ impl Level {
     pub fn retune(&mut self, rate: Rate) {
         let (old, new) = (i128::from(self.rate.per_nanos()), i128::from(rate.per_nanos()));
         // to the next smaller part of a token that the new rate can count
-        let recount = |amount: i128| amount.checked_mul(new).map_or(amount / old * new, |it| it.div_euclid(old));
+        let recount =
+            |amount: i128| amount.checked_mul(new).map_or(amount / old * new, |it| it.div_euclid(old));
         (self.level, self.full, self.rate) = (recount(self.level), recount(self.full), rate);
     }
 
