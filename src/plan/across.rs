@@ -195,6 +195,10 @@ impl Across<'_> {
     /// A bound of a few requests is coarse, and one of none refuses everybody who would have to wait.
     fn bound(&self, warnings: &Faults) {
         let Some(policy) = self.small.policy() else { return };
+        if self.plan.load.arrivals.rounds().is_some() {
+            // a gate that counts units of work in rounds bounds work, not waiting
+            return;
+        }
         for (path, class) in self.classes() {
             let Some(tokens) = effective_bound(policy, class) else { continue };
             let requests = tokens / class.hold().get() as f64;

@@ -7,8 +7,11 @@
 //! Laws: the same plan and seed give the same sightings; random numbers are drawn by purpose and by arrival, so that a
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
+mod rounds;
 mod timers;
 mod world;
+
+pub use rounds::{NoRounds, RoundClass, Rounds, rounds};
 
 use crate::admission;
 use crate::measure::{Fold, Measures};
