@@ -18,6 +18,7 @@ mod run;
 mod schema;
 pub mod serve;
 mod signals;
+mod simulate;
 mod validate;
 
 /// Rehearse the day an LLM gateway gets ten times its traffic: tenfold plays the callers and the provider behind it.
@@ -39,6 +40,7 @@ enum Command {
     Run(run::Args),
     Schema(schema::Args),
     Serve(serve::ServeArgs),
+    Simulate(simulate::Args),
     Validate(validate::Args),
 }
 
@@ -50,6 +52,7 @@ impl Cli {
             Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),
             Command::Serve(args) => args.run(self.quiet),
+            Command::Simulate(args) => args.run(self.quiet),
             Command::Validate(args) => args.run(self.quiet),
         }
     }

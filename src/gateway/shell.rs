@@ -113,7 +113,7 @@ impl Shell {
         let Terms { caller, prompt, max_output, bytes, deadline, tenant, tier, operation } = terms;
         // a stranger gets a number no hash of a short text is likely to be
         let caller = caller.unwrap_or(!id.0);
-        let ask = Ask { id, caller, prompt, max_output, bytes, deadline, tenant, tier, operation };
+        let ask = Ask { id, caller, prompt, max_output, bytes, deadline, tenant, tier, operation: operation.map(Box::new) };
         let (word, sender) = match self.step(Event::Arrive(ask)) {
             Some(Verdict::Forward) => (Word::Forward, None),
             Some(ended) => return Err(ended),

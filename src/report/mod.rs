@@ -16,6 +16,7 @@ mod json;
 mod lines;
 mod model;
 mod plan_part;
+mod table;
 mod terminal;
 
 pub use build::{Inputs, RunHeader};
@@ -28,6 +29,7 @@ pub use model::{
     ValidityPart, WindowPart,
 };
 pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
+pub use table::{RoundTable, Table, TableRow};
 
 /// Every form of a report, sorted.
 pub const ALL: &[Format] = &[json::FORMAT, terminal::FORMAT];

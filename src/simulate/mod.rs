@@ -7,11 +7,15 @@
 //! Laws: the same plan and seed give the same sightings; random numbers are drawn by purpose and by arrival, so that a
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
+mod drained;
 mod rounds;
+mod summary;
 mod timers;
 mod world;
 
+pub use drained::{NeverDrains, until_drained};
 pub use rounds::{NoRounds, RoundClass, Rounds, rounds};
+pub use summary::{COLUMNS, Column, Summary};
 
 use crate::admission;
 use crate::measure::{Fold, Measures};
