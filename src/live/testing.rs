@@ -61,6 +61,7 @@ pub(super) fn plan(url: &str) -> Plan {
                 shed: vec![503],
                 throttled: vec![429],
                 fast_within: Duration::from_millis(100),
+                marked_by: BTreeMap::new(),
                 headers: BTreeMap::new(),
                 body: BTreeMap::new(),
             },

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::outcome::{self, Ending};
-use super::{Attempt, Broken, Depth, Outcome, Record, RetryAfter, Sighting};
+use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
 use crate::plan::{Plan, Refusal};
 use crate::units::{Moment, Tokens};
 use crate::workload::{ClassId, Mix};
@@ -120,8 +120,7 @@ impl Joiner {
             }
             Sighting::Left { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Abandoned), ended),
             Sighting::Broken { at, why, .. } => {
-                let _: Broken = *why;
-                self.end(attempt, *at, Ending::bare(Outcome::Failed), ended);
+                self.end(attempt, *at, Ending::broken(*why), ended);
             }
         }
     }
@@ -302,6 +301,7 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         ended,
         outcome: ending.outcome,
         status: ending.status,
+        broken: ending.broken,
         retry_after,
         shape: ending.shape,
         charged: open.charged,

@@ -153,6 +153,9 @@ pub struct Refusal {
     pub throttled: Vec<u16>,
     /// A refusal that comes later than this was admitted first: it is expired, unless it names another reason.
     pub fast_within: Duration,
+    /// Headers that mark a refusal, by lower-case name: the same status without them is a failure. None where every
+    /// such status is a refusal.
+    pub marked_by: BTreeMap<String, Wanted>,
     /// Headers it must have, by lower-case name.
     pub headers: BTreeMap<String, Wanted>,
     /// Members its JSON body must have, by JSON pointer.

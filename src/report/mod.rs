@@ -23,9 +23,9 @@ pub use dry_run::DryRun;
 pub use escape::plain;
 pub use forecast_text::forecast_text;
 pub use model::{
-    CheckPart, ClassPart, Distribution, DrainPart, Forecasts, Latency, LatencyPart, LoadPart, MemoryPart,
-    OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA, Totals,
-    ValidityPart, WindowPart,
+    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
+    MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA,
+    Totals, ValidityPart, WindowPart,
 };
 pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
 

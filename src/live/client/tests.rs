@@ -227,7 +227,7 @@ fn a_target_that_refuses_connections_is_its_own_fault_and_not_our_lag() {
     let plan = testing::plan("");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let played = play(&plan, &format!("http://{closed}"));
-    assert_eq!((played.sent(), played.broken(Broken::Connect)), (50, 50));
+    assert_eq!((played.sent(), played.broken(Broken::Refused)), (50, 50));
 }
 
 #[test]

@@ -34,7 +34,7 @@ target:
             upstream: { attempts: 2, backoff: 1ms, longest: 1s, budget: 10%, lease: 1m }, retry_after: { constant: 1s } }
   {target}
 rehearsal: { scale: 1/2, phases: { a: 1s }, probes: { every: 1, late_by: 1ms } }
-expect: { refusal: { shed: [503], throttled: [429], fast_within: 1ms, headers: { a: b }, body: { /a: b } } }
+expect: { refusal: { shed: [503], throttled: [429], fast_within: 1ms, marked_by: { x-c: present }, headers: { a: b }, body: { /a: b } } }
 validity: { lag_p99: auto, unsent: 1%, unjoined: 1%, achieved: 99% }
 abort_when: [{ goodput_below: 1%, for: 1s, after: 1s }]
 max_outstanding: 9
@@ -59,6 +59,7 @@ const FREE: &[&str] = &[
     "target.spawn.env",
     "rehearsal.phases",
     "expect.refusal.headers",
+    "expect.refusal.marked_by",
     "expect.refusal.body",
 ];
 
