@@ -178,7 +178,10 @@ mod tests {
         };
         let told = headers("retail", 0);
         let text = |name: &str| told.get(name).and_then(|value| value.to_str().ok());
-        assert_eq!((text("x-tenant"), text("x-tier"), text("x-request-id")), (Some("retail"), Some("0"), Some("text")));
+        assert_eq!(
+            (text("x-tenant"), text("x-tier"), text("x-request-id")),
+            (Some("retail"), Some("0"), Some("text"))
+        );
         assert_eq!(text("grpc-timeout"), Some("25000000u"));
         let told = headers("", names::STANDARD_TIER);
         assert!(!told.contains_key("x-tenant") && !told.contains_key("x-tier"), "what is usual is not said");
