@@ -262,7 +262,7 @@ async fn overload(provider: &str, rate: Option<f64>) -> Outcome<()> {
     let waiting = gateway.read("queue_requests").await?;
     println!(
         "overload: {}",
-        rate.map_or("as fast as the callers can".into(), |r| format!("{r:.0} requests a second"))
+        rate.map_or_else(|| "as fast as the callers can".into(), |r| format!("{r:.0} requests a second"))
     );
     println!("  refused               {:>9.0} /s", refused / secs);
     println!("  refused per core      {:>9.0} /s", refused / cpu);
