@@ -65,7 +65,8 @@ mod tests {
     #[error("wrapped")]
     struct Wrapped(#[source] Box<dyn Error + Send + Sync>);
 
-    /// C21: of 12,131 requests 2,531 found no local port. They are ours, and outside every ratio of the gateway.
+    /// As in grafana/k6#826: of 12,131 requests 2,531 found no local port. They are ours, and outside every
+    /// ratio of the gateway.
     #[test]
     fn a_lack_of_ports_is_told_from_a_refusal_by_the_target() {
         let os = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());

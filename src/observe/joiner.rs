@@ -183,7 +183,7 @@ impl Joiner {
     }
 
     fn due(&mut self, attempt: Attempt, due: Moment, class: ClassId, probe: bool) {
-        self.open.entry(attempt).or_insert(Open {
+        self.open.entry(attempt).or_insert_with(|| Open {
             class,
             probe,
             due,
