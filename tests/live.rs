@@ -115,7 +115,7 @@ fn abort_when_spares_the_target() {
 fn a_target_that_dies_during_the_run_is_noticed_and_its_requests_fail() {
     let port = free_port();
     let config = format!(
-        "{{listen: 127.0.0.1:{port}, upstream: '$TENFOLD_PROVIDER_URL', service: {{start: 1s}}, \
+        "{{listen: 127.0.0.1:{port}, provider: '$TENFOLD_PROVIDER_URL', service: {{start: 1s}}, \
          budgets: {{tokens_per_minute: 1200k, burst: 900ms}}}}"
     );
     let script = format!(

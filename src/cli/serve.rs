@@ -155,7 +155,7 @@ pub fn gateway(config: gateway::Config) -> Result<(), ServeError> {
         ready(&format!("http://{address}"))?;
         Ok(stop)
     };
-    Ok(bound.serve(move || clock.now(), stop)?)
+    Ok(bound.serve(move || clock.now(), move || clock.unix(), stop)?)
 }
 
 /// Serves as the provider of `plan`, which is taken as it is, until SIGTERM or Ctrl-C. Every request is a stranger's:

@@ -7,8 +7,9 @@ use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use tokio::time::Sleep;
 
-use super::shell::Ticket;
-use crate::units::Tokens;
+use super::metrics::CallEnd;
+use super::ticket::Ticket;
+use crate::admission::Failure;
 
 /// Why a body broke off.
 type Broken = Box<dyn std::error::Error + Send + Sync>;
@@ -38,18 +39,8 @@ pub(crate) struct Passing {
 pub(crate) enum Ending {
     /// It was a success.
     Success,
-    /// It was an error; `known` if the provider surely did no work.
-    Failure { known: bool },
-}
-
-impl Ending {
-    /// Closes `ticket` at the end of an answer that `used` so many tokens, if it said.
-    pub(crate) fn close(self, ticket: Ticket, used: Option<Tokens>) {
-        match self {
-            Self::Success => ticket.settled(used),
-            Self::Failure { known } => ticket.failed(known),
-        }
-    }
+    /// It was an error.
+    Failure(Failure, CallEnd),
 }
 
 impl From<Bytes> for Body {
@@ -70,11 +61,21 @@ impl Passing {
         Self { first, upstream, open: Some((ticket, ending)), until }
     }
 
-    fn close(&mut self, whole: bool) {
-        match self.open.take() {
-            Some((ticket, ending)) if whole => ending.close(ticket, None),
-            Some((ticket, _)) => ticket.failed(false),
-            None => {}
+    /// A body of known length is not asked again after its last byte.
+    fn close_at_last_byte(&mut self) {
+        let rest = http_body::Body::size_hint(&self.upstream).exact();
+        if http_body::Body::is_end_stream(&self.upstream) || rest == Some(0) {
+            self.close(None);
+        }
+    }
+
+    /// The answer has ended; or it did not, for the reason that is given.
+    fn close(&mut self, unended: Option<CallEnd>) {
+        match (self.open.take(), unended) {
+            (Some((ticket, _)), Some(end)) => ticket.failed(Failure::Unknown, end),
+            (Some((ticket, Ending::Success)), None) => ticket.settled(None, None),
+            (Some((ticket, Ending::Failure(how, end))), None) => ticket.failed(how, end),
+            (None, _) => {}
         }
     }
 }
@@ -88,26 +89,25 @@ impl http_body::Body for Passing {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         if !self.first.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.first)))));
+            let first = std::mem::take(&mut self.first);
+            self.close_at_last_byte();
+            return Poll::Ready(Some(Ok(Frame::data(first))));
         }
         if self.until.as_mut().poll(cx).is_ready() {
-            self.close(false);
+            self.close(Some(CallEnd::Timeout));
             return Poll::Ready(Some(Err("the deadline came before the end of the answer".into())));
         }
         match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
             Some(Ok(frame)) => {
-                // a body of known length is not asked again after its last byte
-                if self.upstream.is_end_stream() || self.upstream.size_hint().exact() == Some(0) {
-                    self.close(true);
-                }
+                self.close_at_last_byte();
                 Poll::Ready(Some(Ok(frame)))
             }
             Some(Err(error)) => {
-                self.close(false);
+                self.close(Some(CallEnd::Broken));
                 Poll::Ready(Some(Err(error.into())))
             }
             None => {
-                self.close(true);
+                self.close(None);
                 Poll::Ready(None)
             }
         }

@@ -6,11 +6,11 @@ use http::HeaderName;
 use serde_json::{Value, json};
 
 use crate::admission;
-use crate::provider::wire::openai;
+use crate::provider::wire::{DeadlineForm, headers, openai};
 use crate::units::{Bytes, Read, Reader, plain_duration};
 
-/// The longest deadline a caller can ask for; a longer one is taken as this, so that no number overflows.
-const LONGEST: Duration = Duration::from_secs(86_400);
+/// Headers that mean something else here.
+const OTHERS: [&str; 4] = [headers::REQUEST_ID, headers::TENANT, headers::TIER, headers::IDEMPOTENCY_KEY];
 
 /// What `serve gateway` is told.
 #[derive(Debug, Clone)]
@@ -18,7 +18,7 @@ pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
     /// The provider, `http://host:port` or `https://…`, without a path.
-    pub upstream: String,
+    pub provider: String,
     /// The path that is served, and called at the provider.
     pub path: String,
     /// What it decides by.
@@ -42,65 +42,9 @@ pub struct Deadline {
     pub form: DeadlineForm,
     /// For callers who send none.
     pub default: Duration,
-}
-
-/// The forms of a deadline header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeadlineForm {
-    /// Remaining whole milliseconds.
-    RemainingMs,
-    /// Remaining seconds, with a fraction or without.
-    RemainingS,
-}
-
-impl DeadlineForm {
-    /// Every form a configuration can name, sorted.
-    pub const ALL: &[(&'static str, Self)] =
-        &[("remaining_ms", Self::RemainingMs), ("remaining_s", Self::RemainingS)];
-
-    /// Its name in a configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::RemainingMs => "remaining_ms",
-            Self::RemainingS => "remaining_s",
-        }
-    }
-
-    /// The time that remains according to a header's `text`, at most a day. The error says what belongs there.
-    pub fn parse(self, text: &str) -> Result<Duration, String> {
-        let shown = || text.chars().take(40).collect::<String>().escape_debug().to_string();
-        let digits = |run: &str| !run.is_empty() && run.bytes().all(|b| b.is_ascii_digit());
-        let nanos = match self {
-            Self::RemainingMs => digits(text).then(|| scaled(text, 6)),
-            Self::RemainingS => match text.split_once('.') {
-                Some((whole, part)) if digits(whole) && digits(part) => {
-                    Some(scaled(whole, 9).saturating_add(scaled(&format!("{part:0<9}")[..9], 0)))
-                }
-                Some(_) => None,
-                None => digits(text).then(|| scaled(text, 9)),
-            },
-        };
-        let wanted = match self {
-            Self::RemainingMs => "a whole number of milliseconds",
-            Self::RemainingS => "a number of seconds",
-        };
-        nanos
-            .map(|nanos| Duration::from_nanos(nanos).min(LONGEST))
-            .ok_or_else(|| format!("`{}` is not {wanted}", shown()))
-    }
-
-    /// `remaining` as the header writes it.
-    pub fn write(self, remaining: Duration) -> String {
-        match self {
-            Self::RemainingMs => remaining.as_millis().to_string(),
-            Self::RemainingS => format!("{}.{:03}", remaining.as_secs(), remaining.subsec_millis()),
-        }
-    }
-}
-
-/// The number in `digits` times 10^`zeros`; the largest there is when it does not fit.
-fn scaled(digits: &str, zeros: u32) -> u64 {
-    digits.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(10u64.saturating_pow(zeros))
+    /// The most that is believed. A longer time, or an instant further away, is taken as this: a clock that is ahead, or
+    /// a slip in the unit, gets nobody a place for days. An instant that has passed leaves no time, and is refused.
+    pub longest: Duration,
 }
 
 impl Read for Config {
@@ -110,10 +54,10 @@ impl Read for Config {
             || Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
             |r| r.parse("an address", address),
         );
-        let upstream = match map.reader("upstream") {
+        let provider = match map.reader("provider") {
             Some(reader) => reader.parse("a URL", base_url),
             None => {
-                map.here().fault("`upstream` is missing: which provider is to be called?");
+                map.here().fault("`provider` is missing: which one is to be called? (write provider: http://127.0.0.1:9000)");
                 None
             }
         };
@@ -126,7 +70,7 @@ impl Read for Config {
         let admission = admission::Config::read(&mut map, None);
         Some(Self {
             listen: listen?,
-            upstream: upstream?,
+            provider: provider?,
             path: path?,
             admission: admission?,
             deadline: deadline?,
@@ -142,12 +86,13 @@ impl Config {
     pub fn to_json(&self) -> Value {
         let mut all = self.admission.to_json();
         all["listen"] = json!(self.listen.to_string());
-        all["upstream"] = json!(self.upstream);
+        all["provider"] = json!(self.provider);
         all["path"] = json!(self.path);
         all["deadline"] = json!({
             "header": self.deadline.header.as_str(),
             "form": self.deadline.form.name(),
             "default": plain_duration(self.deadline.default),
+            "longest": plain_duration(self.deadline.longest),
         });
         all["max_body"] = json!(format!("{}B", self.max_body.get()));
         if let Some(file) = &self.ca_file {
@@ -159,12 +104,16 @@ impl Config {
 }
 
 impl Deadline {
+    /// The most that is believed unless a configuration says otherwise.
+    pub const LONGEST: Duration = Duration::from_secs(600);
+
     /// `x-request-timeout-ms`, whole milliseconds, a minute where there is none.
     pub fn standard() -> Self {
         Self {
             header: HeaderName::from_static("x-request-timeout-ms"),
             form: DeadlineForm::RemainingMs,
             default: Duration::from_secs(60),
+            longest: Self::LONGEST,
         }
     }
 }
@@ -176,28 +125,26 @@ impl Read for Deadline {
         let header = map.reader("header").map_or_else(
             || Some(standard.header),
             |r| {
-                r.parse("the name of a header", |text| {
-                    HeaderName::from_bytes(text.as_bytes())
-                        .map_err(|_| format!("`{text}` is no name of a header"))
+                r.parse("the name of a header", |text| match HeaderName::from_bytes(text.as_bytes()) {
+                    Ok(name) if OTHERS.contains(&name.as_str()) => {
+                        Err(format!("the header `{name}` has another use"))
+                    }
+                    Ok(name) => Ok(name),
+                    Err(_) => Err(format!("`{text}` is no name of a header")),
                 })
             },
         );
         let form = map.or("form", standard.form);
         let default = map.or("default", standard.default);
-        Some(Self { header: header?, form: form?, default: default? })
-    }
-}
-
-impl Read for DeadlineForm {
-    fn read(reader: &Reader<'_>) -> Option<Self> {
-        let names: Vec<_> = Self::ALL.iter().map(|(name, _)| *name).collect();
-        match reader.one_of("deadline form", &names)? {
-            (name, None) => Self::ALL.iter().find(|(n, _)| *n == name).map(|(_, form)| *form),
-            (name, Some(_)) => {
-                reader.fault(format!("`{name}` has no settings"));
-                None
-            }
+        let longest = map.or("longest", standard.longest);
+        let it = Self { header: header?, form: form?, default: default?, longest: longest? };
+        if it.default.is_zero() || it.default > it.longest {
+            map.here().fault(
+                "`default` must be more than nothing and at most `longest`, which is 10m unless it is named",
+            );
+            return None;
         }
+        Some(it)
     }
 }
 
@@ -261,18 +208,21 @@ mod tests {
     #[test]
     fn what_is_written_is_read_back() {
         let least = json!({
-            "upstream": "http://127.0.0.1:9",
+            "provider": "http://127.0.0.1:9",
             "service": { "start": "3s" },
             "budgets": { "tokens_per_minute": "500k" },
         });
         let full = json!({
-            "listen": "127.0.0.1:8080", "upstream": "https://provider.test:443", "path": "/v2/chat",
-            "deadline": { "header": "X-Deadline", "form": "remaining_s", "default": "1500us" },
+            "listen": "127.0.0.1:8080", "provider": "https://provider.test:443", "path": "/v2/chat",
+            "deadline": { "header": "X-Deadline", "form": "absolute_ms", "default": "1500us", "longest": "2m" },
             "max_body": "64KiB", "ca_file": "ca.pem", "insecure": true,
             "bound": "none", "order": "lifo", "recheck": false, "margin": "250ms",
             "service": { "start": "1s", "quantile": "p95" },
             "budgets": { "tokens_per_minute": 1_200_000, "burst": "2s" },
-            "retry_after": { "constant": "7s" },
+            "retry_after": { "constant": "7s" }, "when_full": "evict_oldest", "share": "wrr", "duplicates": "tell",
+            "tiers": { "strict": true, "evict": false }, "codel": { "target": "1s", "interval": "3s" },
+            "tenants": [{ "name": "a", "weight": 2, "tokens_per_minute": 9_000, "burst": "30s" }, { "name": "b" }],
+            "keep": { "number": 5, "bytes": "1MiB", "age": "1m" }, "upstream": { "attempts": 3, "lease": "5s" },
         });
         for value in [least, full] {
             let written = read(&value).expect("a good configuration").to_json();
@@ -283,37 +233,19 @@ mod tests {
     #[test]
     fn every_fault_is_shown_at_once() {
         let found = read(&json!({
-            "listen": "8080", "upstream": "http://127.0.0.1:9/v1", "path": "v1", "lsiten": 1, "max_body": 5,
-            "deadline": { "header": "a b", "form": "absolute" }, "service": { "start": "3s" },
+            "listen": "8080", "provider": "http://127.0.0.1:9/v1", "path": "v1", "lsiten": 1, "max_body": 5,
+            "deadline": { "header": "X-Tenant", "form": "absolute" }, "service": { "start": "3s" },
         }))
         .expect_err("a bad configuration");
         for wanted in [
             "listen: `8080`",
-            "upstream: ",
+            "provider: ",
             "path: `v1`",
             "did you mean `listen`",
             "deadline.header",
             "budgets",
         ] {
             assert!(found.iter().any(|f| f.contains(wanted)), "{wanted} in {found:#?}");
-        }
-    }
-
-    #[test]
-    fn deadlines_are_numbers_and_never_overflow() {
-        let ms = |t| DeadlineForm::RemainingMs.parse(t).ok();
-        let s = |t| DeadlineForm::RemainingS.parse(t).ok();
-        assert_eq!(ms("4500"), Some(Duration::from_millis(4_500)));
-        assert_eq!(s("4.5"), Some(Duration::from_millis(4_500)));
-        assert_eq!(s("25"), Some(Duration::from_secs(25)));
-        assert_eq!((ms("99999999999999999999999"), s("99999999999.9")), (Some(LONGEST), Some(LONGEST)));
-        for bad in ["", "-1", "1e3", " 5", "soon", "5.", ".5", "1_000", "٣"] {
-            assert_eq!((ms(bad), s(bad)), (None, None), "{bad}");
-        }
-        assert_eq!(ms("4.5"), None);
-        for form in [DeadlineForm::RemainingMs, DeadlineForm::RemainingS] {
-            let span = Duration::from_millis(61_007);
-            assert_eq!(form.parse(&form.write(span)), Ok(span));
         }
     }
 }

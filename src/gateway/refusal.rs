@@ -1,25 +1,28 @@
+use std::borrow::Cow;
+use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes as Buffer;
-use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::json;
+use http::StatusCode;
 
-use super::body::Body;
 use super::metrics::Outcome;
-use crate::admission::Expiry;
-use crate::provider::wire::openai;
+use crate::admission::{Expiry, Limit};
 use crate::units::{Bytes, Tokens};
 
-/// Why a request is not answered by the provider. Each becomes a problem document (RFC 9457) that names its `reason`
-/// and carries an `error` member in the API's form, so that its clients can read it too.
+/// Why a request is not answered by the provider. How it is written is [`super::problem`]'s part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Refused at once for scarcity.
     Shed { retry_after: Option<Duration> },
+    /// Refused at once for entitlement: its tenant is over a limit of its own.
+    Throttled { tenant: Rc<str>, limit: Limit, retry_after: Duration },
     /// It waited in vain.
     Expired { why: Expiry, retry_after: Option<Duration> },
     /// It could never fit.
-    NeverFits { hold: Tokens, most: Tokens },
+    NeverFits { hold: Tokens, most: Tokens, limit: Limit },
+    /// The same operation already runs.
+    Running,
+    /// Its idempotency key was used with another body.
+    Conflict,
     /// The gateway is going down.
     Stopping,
     /// The request makes no sense; `param` is the field at fault.
@@ -30,7 +33,7 @@ pub(crate) enum Refusal {
     SlowBody,
     /// The provider's answer did not come in time.
     Timeout,
-    /// The provider could not be reached, or broke off.
+    /// The provider could not be reached, did not serve it, or broke off.
     Upstream { message: String },
     /// There is nothing at this path.
     NotFound,
@@ -38,26 +41,44 @@ pub(crate) enum Refusal {
     Method { allowed: &'static str },
 }
 
-/// The parts of a problem document that stand fast for each kind of refusal.
-struct Problem {
-    status: StatusCode,
-    title: &'static str,
-    reason: &'static str,
-    /// Type and code of the `error` member.
-    error: (&'static str, &'static str),
+/// What stands fast for each kind of refusal.
+pub(super) struct Kind {
+    pub(super) status: StatusCode,
+    /// The problem type (RFC 9457).
+    pub(super) type_uri: &'static str,
+    pub(super) title: &'static str,
+    pub(super) reason: &'static str,
+    /// Type and code of OpenAI's `error` member.
+    pub(super) openai: (&'static str, &'static str),
+    /// Type of Anthropic's.
+    pub(super) anthropic: &'static str,
 }
 
-/// The registered problem type for a lack of capacity that passes.
+/// The registered problem types for a lack of capacity that passes, and for a spent quota.
 const REDUCED: &str = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity";
+const QUOTA: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+const BLANK: &str = "about:blank";
+
 const OVERLOADED: (&str, &str) = ("service_unavailable_error", "server_is_overloaded");
 
+/// How soon it is worth asking again for an operation that runs: nobody knows, and this is the least that can be said.
+const RUNNING: Duration = Duration::from_secs(1);
+
 impl Refusal {
+    /// A failure of the provider's, or on the way to it.
+    pub(crate) fn upstream(message: &str) -> Self {
+        Self::Upstream { message: message.to_owned() }
+    }
+
     /// What it is counted as.
     pub(crate) const fn outcome(&self) -> Outcome {
         match self {
             Self::Shed { .. } => Outcome::Shed,
+            Self::Throttled { .. } => Outcome::Throttled,
             Self::Expired { .. } => Outcome::Expired,
             Self::NeverFits { .. } => Outcome::NeverFits,
+            Self::Running => Outcome::DuplicateActive,
+            Self::Conflict => Outcome::Conflict,
             Self::Stopping => Outcome::Stopping,
             Self::Malformed { .. } | Self::TooLarge { .. } | Self::SlowBody => Outcome::Malformed,
             Self::Timeout | Self::Upstream { .. } => Outcome::Failed,
@@ -65,166 +86,149 @@ impl Refusal {
         }
     }
 
-    /// The answer.
-    pub(crate) fn response(&self) -> Response<Body> {
-        let Problem { status, title, reason, error: (kind, code) } = self.problem();
-        let detail = self.detail();
-        let param = if let Self::Malformed { param, .. } = self { *param } else { None };
-        let lasting = !matches!(self, Self::Shed { .. } | Self::Expired { .. });
-        let document = json!({
-            "type": if lasting { "about:blank" } else { REDUCED },
-            "title": title,
-            "status": status.as_u16(),
-            "detail": detail,
-            "reason": reason,
-            "error": openai::error_member(kind, Some(code), param, &detail),
-        });
-        let mut answer = Response::new(Body::from(Buffer::from(document.to_string())));
-        *answer.status_mut() = status;
-        let headers = answer.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Self::Shed { retry_after: Some(span) } | Self::Expired { retry_after: Some(span), .. } = self {
-            headers.insert(header::RETRY_AFTER, whole_seconds(*span).into());
+    /// When to come back, if ever.
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Shed { retry_after } | Self::Expired { retry_after, .. } => *retry_after,
+            Self::Throttled { retry_after, .. } => Some(*retry_after),
+            Self::Running => Some(RUNNING),
+            _ => None,
         }
-        if let Self::Method { allowed } = self {
-            headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
-        }
-        answer
     }
 
-    const fn problem(&self) -> Problem {
-        let (status, title, reason, error) = match self {
-            Self::Shed { .. } => {
-                (StatusCode::SERVICE_UNAVAILABLE, "Refused for lack of capacity", "shed", OVERLOADED)
+    pub(super) const fn kind(&self) -> Kind {
+        use StatusCode as S;
+        match self {
+            Self::Shed { .. } => scarce("Refused for lack of capacity", "shed"),
+            Self::Expired { .. } => scarce("Waited in vain", "expired"),
+            Self::Throttled { limit, .. } => Kind {
+                status: S::TOO_MANY_REQUESTS,
+                type_uri: QUOTA,
+                title: "Over the tenant's own limit",
+                reason: "throttled",
+                openai: (
+                    if matches!(limit, Limit::TenantRequests) { "requests" } else { "tokens" },
+                    "rate_limit_exceeded",
+                ),
+                anthropic: "rate_limit_error",
+            },
+            Self::Stopping => Kind { type_uri: BLANK, ..scarce("Going down", "stopping") },
+            Self::NeverFits { .. } => {
+                wrong(S::PAYLOAD_TOO_LARGE, "Larger than the budget", "never_fits", "request_too_large")
             }
-            Self::Expired { .. } => {
-                (StatusCode::SERVICE_UNAVAILABLE, "Waited in vain", "expired", OVERLOADED)
+            Self::Running => {
+                wrong(S::CONFLICT, "The operation already runs", "duplicate_active", "duplicate_active")
             }
-            Self::NeverFits { .. } => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "Larger than the budget",
-                "never_fits",
-                invalid("request_too_large"),
+            Self::Conflict => wrong(
+                S::UNPROCESSABLE_ENTITY,
+                "The key belongs to another request",
+                "conflict",
+                "idempotency_conflict",
             ),
-            Self::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "Going down", "stopping", OVERLOADED),
-            Self::Malformed { .. } => {
-                (StatusCode::BAD_REQUEST, "Bad request", "malformed", invalid("invalid_value"))
+            Self::Malformed { .. } => wrong(S::BAD_REQUEST, "Bad request", "malformed", "invalid_value"),
+            Self::TooLarge { .. } => {
+                wrong(S::PAYLOAD_TOO_LARGE, "Body too large", "body_too_large", "request_too_large")
             }
-            Self::TooLarge { .. } => (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "Body too large",
-                "body_too_large",
-                invalid("request_too_large"),
-            ),
-            Self::SlowBody => {
-                (StatusCode::REQUEST_TIMEOUT, "Body too slow", "slow_body", invalid("request_timeout"))
-            }
-            Self::Timeout => {
-                (StatusCode::GATEWAY_TIMEOUT, "Provider too slow", "timeout", ("server_error", "timeout"))
-            }
-            Self::Upstream { .. } => {
-                (StatusCode::BAD_GATEWAY, "Provider failed", "upstream", ("server_error", "upstream_failed"))
-            }
-            Self::NotFound => (StatusCode::NOT_FOUND, "Not found", "not_found", invalid("unknown_url")),
-            Self::Method { .. } => (
-                StatusCode::METHOD_NOT_ALLOWED,
+            Self::SlowBody => wrong(S::REQUEST_TIMEOUT, "Body too slow", "slow_body", "request_timeout"),
+            Self::Timeout => Kind {
+                status: S::GATEWAY_TIMEOUT,
+                type_uri: BLANK,
+                title: "Provider too slow",
+                reason: "timeout",
+                openai: ("server_error", "timeout"),
+                anthropic: "timeout_error",
+            },
+            Self::Upstream { .. } => Kind {
+                status: S::BAD_GATEWAY,
+                type_uri: BLANK,
+                title: "Provider failed",
+                reason: "upstream",
+                openai: ("server_error", "upstream_failed"),
+                anthropic: "api_error",
+            },
+            Self::NotFound => Kind {
+                anthropic: "not_found_error",
+                ..wrong(S::NOT_FOUND, "Not found", "not_found", "unknown_url")
+            },
+            Self::Method { .. } => wrong(
+                S::METHOD_NOT_ALLOWED,
                 "Method not allowed",
                 "method_not_allowed",
-                invalid("method_not_supported"),
+                "method_not_supported",
             ),
-        };
-        Problem { status, title, reason, error }
+        }
     }
 
-    fn detail(&self) -> String {
+    /// What happened, for whoever reads the answer.
+    pub(super) fn detail(&self) -> Cow<'_, str> {
         match self {
             Self::Shed { .. } => {
                 "the queue is at its bound: an answer could not be ready before the deadline".into()
             }
-            Self::Expired { why: Expiry::Deadline, .. } => {
-                "the request waited, and its deadline can no longer be met".into()
+            Self::Throttled { tenant, limit, .. } => {
+                let (tenant, what) =
+                    (shown(tenant), if *limit == Limit::TenantRequests { "requests" } else { "tokens" });
+                format!("tenant `{tenant}` is over its own limit of {what}, whatever the state of the whole")
+                    .into()
             }
-            Self::Expired { why: Expiry::Upstream, .. } => {
-                "the provider refused the request, and its deadline allows no other try".into()
+            Self::Expired { why, .. } => expired(*why).into(),
+            Self::NeverFits { hold, most, limit } => {
+                let whose = if *limit == Limit::TenantTokens { "to its tenant " } else { "" };
+                format!(
+                    "the request reserves {hold} tokens (prompt and the most it may answer), but at most {most} can \
+                     ever be granted {whose}at once: shorten the prompt or lower max_completion_tokens"
+                )
+                .into()
             }
-            Self::NeverFits { hold, most } => format!(
-                "the request reserves {hold} tokens (prompt and the most it may answer), but at most {most} can ever \
-                 be granted at once: shorten the prompt or lower max_completion_tokens"
-            ),
+            Self::Running => {
+                "a request with this idempotency-key is being served: ask again with the same key".into()
+            }
+            Self::Conflict => {
+                "this idempotency-key was used with another body: a new request needs a key of its own".into()
+            }
             Self::Stopping => "the gateway is going down and takes no new work".into(),
-            Self::Malformed { message, .. } | Self::Upstream { message } => message.clone(),
+            Self::Malformed { message, .. } | Self::Upstream { message } => message.as_str().into(),
             Self::TooLarge { limit } => {
-                format!("the body is larger than the {} bytes that are read", limit.get())
+                format!("the body is larger than the {} bytes that are read", limit.get()).into()
             }
             Self::SlowBody => "the body was not whole before the deadline".into(),
             Self::Timeout => "the provider's answer was not there before the deadline".into(),
             Self::NotFound => "there is nothing at this path".into(),
-            Self::Method { allowed } => format!("this path answers {allowed} only"),
+            Self::Method { allowed } => format!("this path answers {allowed} only").into(),
         }
     }
 }
 
-const fn invalid(code: &'static str) -> (&'static str, &'static str) {
-    ("invalid_request_error", code)
-}
-
-/// Whole seconds, rounded up, at least one: what `Retry-After` can say (RFC 9110, 10.2.3).
-fn whole_seconds(span: Duration) -> u64 {
-    (span.as_secs() + u64::from(span.subsec_nanos() > 0)).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt;
-
-    use super::*;
-
-    /// Status, `Retry-After` and document of an answer. Its body is there at once: nothing is waited for.
-    fn read(refusal: &Refusal) -> (u16, Option<String>, serde_json::Value) {
-        let answer = refusal.response();
-        assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/problem+json");
-        let retry = answer.headers().get(header::RETRY_AFTER).map(|v| v.to_str().unwrap().to_owned());
-        let status = answer.status().as_u16();
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let body = runtime.block_on(answer.into_body().collect()).unwrap().to_bytes();
-        (status, retry, serde_json::from_slice(&body).unwrap())
-    }
-
-    #[test]
-    fn a_refusal_for_scarcity_says_when_to_come_back_in_whole_seconds() {
-        let shed = |ms| read(&Refusal::Shed { retry_after: Some(Duration::from_millis(ms)) });
-        assert_eq!(shed(11_001).1.as_deref(), Some("12"));
-        assert_eq!(shed(11_000).1.as_deref(), Some("11"));
-        assert_eq!(shed(0).1.as_deref(), Some("1"), "SDKs take 0 for `at once`");
-        let (status, retry, document) = read(&Refusal::Shed { retry_after: None });
-        assert_eq!((status, retry), (503, None));
-        assert_eq!(document["reason"], "shed");
-        assert_eq!(document["type"], REDUCED);
-        assert_eq!(document["error"]["code"], "server_is_overloaded");
-        let expired = Refusal::Expired { why: Expiry::Upstream, retry_after: Some(Duration::from_secs(3)) };
-        let (status, retry, document) = read(&expired);
-        assert_eq!((status, retry.as_deref()), (503, Some("3")));
-        assert_eq!(document["reason"], "expired");
-    }
-
-    #[test]
-    fn what_can_never_fit_is_told_the_arithmetic_and_no_time() {
-        let (status, retry, document) =
-            read(&Refusal::NeverFits { hold: Tokens::new(9_000), most: Tokens::new(7_500) });
-        assert_eq!((status, retry), (413, None));
-        assert_eq!(document["reason"], "never_fits");
-        let detail = document["detail"].as_str().unwrap();
-        assert!(detail.contains("9000") && detail.contains("7500"), "{detail}");
-    }
-
-    #[test]
-    fn the_document_repeats_its_status_and_the_field_at_fault() {
-        let fault = Refusal::Malformed { param: Some("max_tokens"), message: "\u{1b}[31m".into() };
-        for refusal in [fault, Refusal::Timeout, Refusal::NotFound, Refusal::Method { allowed: "POST" }] {
-            let (status, _, document) = read(&refusal);
-            assert_eq!(document["status"], status);
-            assert_eq!(document["error"]["message"], document["detail"]);
-            assert_eq!(document["error"]["param"] == "max_tokens", status == 400);
+const fn expired(why: Expiry) -> &'static str {
+    match why {
+        Expiry::Deadline => "the request waited, and its deadline can no longer be met",
+        Expiry::Upstream => "the provider refused the request, and its deadline allows no other try",
+        Expiry::Delay => {
+            "the request waited longer than the queue is to be: requests have been waiting too long for a while"
+        }
+        Expiry::Evicted => {
+            "the request waited, and gave way to another: a more important one, or a newer one of its own tier"
         }
     }
+}
+
+const fn scarce(title: &'static str, reason: &'static str) -> Kind {
+    Kind {
+        status: StatusCode::SERVICE_UNAVAILABLE,
+        type_uri: REDUCED,
+        title,
+        reason,
+        openai: OVERLOADED,
+        anthropic: "overloaded_error",
+    }
+}
+
+const fn wrong(status: StatusCode, title: &'static str, reason: &'static str, code: &'static str) -> Kind {
+    let openai = ("invalid_request_error", code);
+    Kind { status, type_uri: BLANK, title, reason, openai, anthropic: "invalid_request_error" }
+}
+
+/// A tenant's name, short enough for a sentence.
+fn shown(tenant: &str) -> String {
+    tenant.chars().take(40).collect::<String>().escape_debug().to_string()
 }

@@ -16,8 +16,10 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use super::ask::Tenants;
 use super::call::Gateway;
-use super::shell::Shell;
+use super::operation::Digests;
+use super::shell::{Clocks, Shell};
 use super::{Config, upstream};
 use crate::units::Moment;
 
@@ -66,7 +68,7 @@ pub enum ServeError {
     #[error("cannot make the client for the provider")]
     Client(#[source] reqwest::Error),
     /// The provider's address and path make no URL together.
-    #[error("`{0}` is no URL to call (write upstream: http://127.0.0.1:9000)")]
+    #[error("`{0}` is no URL to call (write provider: http://127.0.0.1:9000)")]
     Url(String),
     /// The system gives no threads, timers or signals.
     #[error("cannot start the runtime")]
@@ -87,7 +89,7 @@ impl Bound {
     /// Takes the address of `config` and prepares the way to the provider.
     pub fn new(config: Config) -> Result<Self, ServeError> {
         let client = upstream::client(&config)?;
-        let url = format!("{}{}", config.upstream, config.path);
+        let url = format!("{}{}", config.provider, config.path);
         let url = url.parse().map_err(|_| ServeError::Url(url))?;
         let failed = |source| ServeError::Listen { address: config.listen, source };
         let listener = listen(config.listen).map_err(failed)?;
@@ -103,10 +105,12 @@ impl Bound {
     /// Serves on this thread until `stop` ends. Then nothing new is accepted, what waits is refused, and what is at the
     /// provider is finished, for at most thirty seconds.
     ///
-    /// `now` is the clock. `stop` is called once the runtime stands, so that it can ask for signals.
+    /// `now` is the clock, and `unix` the time on the wall since 1970, which deadlines that are instants are read by.
+    /// `stop` is called once the runtime stands, so that it can ask for signals.
     pub fn serve<F: Future<Output = ()>>(
         self,
         now: impl Fn() -> Moment + 'static,
+        unix: impl Fn() -> Duration + 'static,
         stop: impl FnOnce() -> io::Result<F>,
     ) -> Result<(), ServeError> {
         let runtime = Builder::new_current_thread()
@@ -116,9 +120,13 @@ impl Bound {
         runtime.block_on(async {
             let stop = stop().map_err(ServeError::Runtime)?;
             let listener = tokio::net::TcpListener::from_std(self.listener).map_err(ServeError::Runtime)?;
-            let shell = Rc::new(Shell::new(&self.config.admission, Box::new(now)));
+            let clocks = Clocks { now: Box::new(now), unix: Box::new(unix) };
+            let shell = Rc::new(Shell::new(&self.config.admission, clocks));
             let Self { config, client, url, .. } = self;
-            let gateway = Rc::new(Gateway { shell: Rc::clone(&shell), config, client, url });
+            let tenants = Tenants::new(&config.admission.tenants);
+            let digests = Digests::default();
+            let gateway = Gateway { shell: Rc::clone(&shell), config, client, url, tenants, digests };
+            let gateway = Rc::new(gateway);
             let waker = tokio::task::spawn_local(Rc::clone(&shell).keep_awake());
             serve(gateway, listener, stop).await;
             waker.abort();

@@ -44,7 +44,7 @@ pub(super) fn client(config: &Config) -> Result<reqwest::Client, ServeError> {
         .tcp_nodelay(true)
         .connect_timeout(CONNECT)
         .pool_max_idle_per_host(IDLE);
-    builder = if config.upstream.starts_with("http:") {
+    builder = if config.provider.starts_with("http:") {
         // no certificate will be looked at, so none is read
         builder.tls_certs_only([])
     } else if let Some(file) = &config.ca_file {

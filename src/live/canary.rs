@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::body::{Template, Written};
-use super::request::Wire;
+use super::request::{Errand, Wire};
 use super::run::Stop;
 use super::target::{Target, pause};
 use super::trouble::{self, Trouble};
@@ -136,7 +136,8 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     let written = Written::new(Attempt { seq: SEQ, nth }, chain.clock, mpsc::channel().0);
     let body =
         Template::new(&chain.plan.target.request.model, class).body(text.clone(), Arc::clone(&written));
-    let request = chain.wire.request(&id, &text, patience, reqwest::Body::wrap(body));
+    let errand = Errand { id: &id, text: &text, class, remaining: patience, unix: chain.clock.unix() };
+    let request = chain.wire.request(errand, reqwest::Body::wrap(body));
     let talk = async {
         let mut response = chain.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));

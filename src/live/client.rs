@@ -13,7 +13,7 @@ use super::body::{Template, Written};
 use super::evidence::{Evidence, Locker};
 use super::pacer::{Departure, Fate, fate};
 use super::pacing::Paced;
-use super::request::Wire;
+use super::request::{Errand, Wire};
 use super::trouble::{self, Trouble};
 use super::{Clock, LiveError, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
@@ -159,7 +159,8 @@ impl Callers {
         let text = id.to_string();
         let body = self.templates[usize::from(departure.class.0)].body(text.clone(), Arc::clone(written));
         let remaining = (departure.due + class.deadline).since(now);
-        let request = self.wire.request(&id, &text, remaining, reqwest::Body::wrap(body));
+        let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
+        let request = self.wire.request(errand, reqwest::Body::wrap(body));
         let mut response = self.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
         let body = whole_body(response).await?;

@@ -1,5 +1,5 @@
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::thread::{ClockId as SleepClock, clock_nanosleep_absolute};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -57,6 +57,11 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the file that reads the clock")]
     pub fn wall(&self) -> SystemTime {
         SystemTime::now()
+    }
+
+    /// The time on the wall since 1970, for deadlines that are written as instants.
+    pub fn unix(&self) -> Duration {
+        self.wall().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 }
 

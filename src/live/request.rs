@@ -10,9 +10,10 @@ use tower::limit::ConcurrencyLimitLayer;
 
 use super::LiveError;
 use crate::observe::Attempt;
-use crate::plan::{DeadlineForm, DeadlineHeader, TargetRequest};
-use crate::provider::wire::RequestId;
+use crate::plan::{DeadlineHeader, TargetRequest};
+use crate::provider::wire::{RequestId, headers as names};
 use crate::units::Tokens;
+use crate::workload::Class;
 
 /// Connections being opened at once: without a bound each late request would open one of its own, and be later still.
 const CONNECTING: usize = 64;
@@ -33,8 +34,23 @@ pub(super) struct Wire {
     run: u32,
 }
 
+/// What sets one request apart from others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Errand<'a> {
+    pub(super) id: &'a RequestId,
+    /// The id's text form.
+    pub(super) text: &'a str,
+    pub(super) class: &'a Class,
+    /// How much time is left for an answer.
+    pub(super) remaining: Duration,
+    /// The present instant on the wall clock, since 1970.
+    pub(super) unix: Duration,
+}
+
 /// The header the id travels in.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const REQUEST_ID: HeaderName = HeaderName::from_static(names::REQUEST_ID);
+const TENANT: HeaderName = HeaderName::from_static(names::TENANT);
+const TIER: HeaderName = HeaderName::from_static(names::TIER);
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 impl Wire {
@@ -75,27 +91,23 @@ impl Wire {
         RequestId { run: self.run, seq: attempt.seq, attempt: attempt.nth, output }
     }
 
-    /// A request with `id`, whose text form is `text`, and `remaining` time.
-    pub(super) fn request(
-        &self,
-        id: &RequestId,
-        text: &str,
-        remaining: Duration,
-        body: impl Into<reqwest::Body>,
-    ) -> Request {
+    /// The request for an errand. Its tenant and tier are told where its class names them.
+    pub(super) fn request(&self, errand: Errand<'_>, body: impl Into<reqwest::Body>) -> Request {
+        let Errand { id, text, class, remaining, unix } = errand;
         let mut request = Request::new(Method::POST, self.url.clone());
         let headers = request.headers_mut();
         headers.clone_from(&self.headers);
-        // ids and numbers are plain ASCII, so that these always are values
+        // ids and numbers are plain ASCII, and a plan checks its tenants, so that these always are values
         let value = |text: &str| HeaderValue::from_str(text).ok();
-        let budget = match self.deadline.form {
-            DeadlineForm::RemainingMs => remaining.as_millis().to_string(),
-            DeadlineForm::RemainingS => format!("{:.3}", remaining.as_secs_f64()),
-        };
+        let budget = self.deadline.form.write(remaining, unix);
+        let tenant = Some(class.tenant.as_str()).filter(|tenant| !tenant.is_empty());
+        let tier = Some(class.tier).filter(|tier| *tier != names::STANDARD_TIER);
         let own = [
             (REQUEST_ID, value(text)),
             (TRACE_PARENT, id.traceparent().as_deref().and_then(value)),
             (self.deadline_name.clone(), value(&budget)),
+            (TENANT, tenant.and_then(value)),
+            (TIER, tier.map(|tier| HeaderValue::from(u16::from(tier)))),
         ];
         headers.extend(own.into_iter().filter_map(|(name, value)| Some((name, value?))));
         *request.body_mut() = Some(body.into());

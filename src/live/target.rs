@@ -12,7 +12,7 @@ use super::child::{self, Child};
 use super::run::Stop;
 use super::{Clock, LiveError, request};
 use crate::gateway;
-use crate::plan::{DeadlineForm, Embedded, Plan, Spawn, TargetKind};
+use crate::plan::{Embedded, Plan, Spawn, TargetKind};
 use crate::units::{Bytes, Moment};
 
 /// How long a child may take until it is ready.
@@ -84,18 +84,17 @@ fn configuration(embedded: &Embedded, plan: &Plan, provider_url: &str) -> Result
     })?;
     let classes = plan.requests.classes();
     let largest = classes.iter().map(|class| class.bytes).max().unwrap_or_default();
+    let longest = classes.iter().map(|class| class.deadline).max().unwrap_or_default();
     Ok(gateway::Config {
         listen: ([127, 0, 0, 1], 0).into(),
-        upstream: provider_url.to_owned(),
+        provider: provider_url.to_owned(),
         path: plan.target.request.path.clone(),
         admission: embedded.admission.clone(),
         deadline: gateway::Deadline {
             header,
-            form: match deadline.form {
-                DeadlineForm::RemainingMs => gateway::DeadlineForm::RemainingMs,
-                DeadlineForm::RemainingS => gateway::DeadlineForm::RemainingS,
-            },
-            default: classes.iter().map(|class| class.deadline).max().unwrap_or_default(),
+            form: deadline.form,
+            default: longest,
+            longest: longest.max(gateway::Deadline::LONGEST),
         },
         // the text of the largest prompt, escaped at worst, and what stands around it
         max_body: largest + largest + Bytes::new(64_000),

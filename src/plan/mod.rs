@@ -20,10 +20,11 @@ mod target;
 pub(crate) mod testing;
 pub mod yaml;
 
+pub use crate::provider::wire::DeadlineForm;
 pub use checks::{CHECKS, Known};
 pub use model::{
-    AbortRule, CheckOverride, DeadlineForm, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan,
-    Refusal, Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
+    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
+    Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
 pub use parse::{Loaded, parse};
 pub use source::Source;

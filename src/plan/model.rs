@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::admission;
-use crate::provider;
+use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
 use crate::workload::{Load, Mix, Probes};
 
@@ -117,15 +117,6 @@ pub struct DeadlineHeader {
     pub header: String,
     /// How it is written.
     pub form: DeadlineForm,
-}
-
-/// The forms of a deadline header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DeadlineForm {
-    /// Remaining whole milliseconds.
-    RemainingMs,
-    /// Remaining seconds, with a fraction.
-    RemainingS,
 }
 
 /// Where a foreign target's memory is read.

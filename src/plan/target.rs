@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::address::Address;
 use super::{DeadlineForm, DeadlineHeader, Embedded, MemorySource, Spawn, Target, TargetKind, TargetRequest};
 use crate::admission::{self, Budgets};
-use crate::provider;
+use crate::provider::{self, wire::headers};
 use crate::units::{MapReader, Rate, Read, Reader};
 
 /// Headers tenfold sets itself, and those that belong to the connection.
@@ -16,13 +16,16 @@ const OURS: &[&str] = &[
     "content-length",
     "content-type",
     "host",
+    headers::IDEMPOTENCY_KEY,
     "keep-alive",
     "te",
     "traceparent",
     "trailer",
     "transfer-encoding",
     "upgrade",
-    "x-request-id",
+    headers::REQUEST_ID,
+    headers::TENANT,
+    headers::TIER,
 ];
 
 /// How much smaller the gateway's burst is than the provider's: two buckets spent exactly alike would refuse every
@@ -228,19 +231,6 @@ impl Read for DeadlineHeader {
         };
         let form = map.or("form", standard.form);
         Some(Self { header: header?, form: form? })
-    }
-}
-
-impl Read for DeadlineForm {
-    fn read(reader: &Reader<'_>) -> Option<Self> {
-        match reader.one_of("form of a deadline", &["remaining_ms", "remaining_s"])? {
-            ("remaining_ms", None) => Some(Self::RemainingMs),
-            ("remaining_s", None) => Some(Self::RemainingS),
-            (name, _) => {
-                reader.fault(format!("`{name}` has no settings"));
-                None
-            }
-        }
     }
 }
 

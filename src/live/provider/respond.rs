@@ -1,17 +1,16 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use http::{HeaderMap, Method};
 use serde_json::json;
 use wiremock::{Request, Respond, ResponseTemplate};
 
 use super::{Arrived, Carriers};
-use crate::gateway;
 use crate::live::Clock;
 use crate::observe::{Attempt, Sighting};
-use crate::plan::{DeadlineForm, DeadlineHeader};
-use crate::provider::wire::{RequestId, openai};
+use crate::plan::DeadlineHeader;
+use crate::provider::wire::{RequestId, headers, openai};
 use crate::provider::{Answer, Call, Config, Provider};
 use crate::units::{Moment, Tokens};
 
@@ -87,10 +86,10 @@ impl Responder {
     }
 
     /// The id of a request of this run, and which carriers brought it.
-    fn identify(&self, headers: &HeaderMap, user: Option<&str>) -> Option<(RequestId, Carriers)> {
-        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    fn identify(&self, came: &HeaderMap, user: Option<&str>) -> Option<(RequestId, Carriers)> {
+        let header = |name: &str| came.get(name).and_then(|value| value.to_str().ok());
         let ours = |id: Option<RequestId>| id.filter(|id| id.run == self.run);
-        let by_request_id = ours(header("x-request-id").and_then(RequestId::parse));
+        let by_request_id = ours(header(headers::REQUEST_ID).and_then(RequestId::parse));
         let by_traceparent = ours(header("traceparent").and_then(RequestId::parse_traceparent));
         let by_user = ours(user.and_then(RequestId::parse));
         let carriers = Carriers {
@@ -124,17 +123,13 @@ impl Responder {
 
     fn budget(&self, headers: &HeaderMap) -> Option<Duration> {
         let text = headers.get(&self.deadline.header)?.to_str().ok()?;
-        let form = match self.deadline.form {
-            DeadlineForm::RemainingMs => gateway::DeadlineForm::RemainingMs,
-            DeadlineForm::RemainingS => gateway::DeadlineForm::RemainingS,
-        };
-        form.parse(text).ok()
+        self.deadline.form.read(text, self.clock.unix()).ok()
     }
 
     fn write(&self, asked: &Asked, answer: &Answer) -> ResponseTemplate {
         match answer {
             Answer::Served { output, takes, limits, .. } => {
-                let created = self.clock.wall().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+                let created = self.clock.unix().as_secs();
                 let id = format!("{:016x}", self.clock.now().as_nanos());
                 let body = openai::answer_body(&id, &asked.model, asked.prompt, *output, created);
                 ResponseTemplate::new(200)

@@ -129,7 +129,7 @@ fn each_fault_says_where_what_and_the_way_out() {
         ("target.spawn={command: [], ready: 'http://127.0.0.1:1'}", "`command` is empty"),
         ("target={}", "what is tried?"),
         ("target.memory={pid: 1, cgroup: /x}", "unknown key `cgroup` (known: ceiling, pid)"),
-        ("target.deadline.form=grpc", "unknown form of a deadline `grpc`"),
+        ("target.deadline.form=soap", "unknown form of a deadline `soap`"),
         ("expect.refusal.shed=[429]", "status 429 cannot mean both"),
         ("expect.refusal.shed=[200]", "status 200 is no refusal"),
         ("expect.refusal.body={type: present}", "write /type"),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::policy::policy;
 use super::{flag, form, list, named, names_to, object, whole, word};
+use crate::provider::wire::DeadlineForm;
 
 pub(super) fn schema() -> Value {
     let spawn = object(
@@ -29,7 +30,13 @@ pub(super) fn schema() -> Value {
         "how the caller's deadline travels",
         [
             ("header", word("the header's name; default x-request-timeout-ms")),
-            ("form", named("how it is written", &["remaining_ms", "remaining_s"])),
+            (
+                "form",
+                named(
+                    "how it is written",
+                    &DeadlineForm::ALL.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+                ),
+            ),
         ],
     );
     let mut schema = object(

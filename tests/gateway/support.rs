@@ -22,9 +22,35 @@ pub(crate) fn chat(prompt: u64, most: u64) -> String {
     openai::request_body("m", Tokens::new(prompt), prompt * 6, Tokens::new(most), "u")
 }
 
+/// A budget of 300 tokens that fills by one a second: what waits is moved by answers, not by time.
+pub(crate) fn still() -> Value {
+    json!({
+        "bound": "none", "service": { "start": "10ms" }, "margin": "0ms",
+        "budgets": { "tokens_per_minute": 60, "burst": "300s" },
+    })
+}
+
+/// A budget that is never short.
+pub(crate) fn plenty() -> Value {
+    json!({ "service": { "start": "10ms" }, "margin": "0ms", "budgets": { "tokens_per_minute": "6M", "burst": "1s" } })
+}
+
+/// A policy with some keys put in or replaced.
+pub(crate) fn with(mut policy: Value, keys: Value) -> Value {
+    if let (Some(policy), Value::Object(keys)) = (policy.as_object_mut(), keys) {
+        policy.extend(keys);
+    }
+    policy
+}
+
+/// A header of a head.
+pub(crate) fn header_of<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+}
+
 /// The request id in a head.
 pub(crate) fn id_of(head: &str) -> String {
-    head.lines().find_map(|line| line.strip_prefix("x-request-id: ")).unwrap_or_default().to_owned()
+    header_of(head, "x-request-id").unwrap_or_default().to_owned()
 }
 
 /// A gateway that runs.
@@ -35,8 +61,12 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn start(mut config: Value, upstream: &Upstream) -> Self {
-        config["upstream"] = json!(format!("http://{}", upstream.address));
+    pub(crate) fn start(config: Value, upstream: &Upstream) -> Self {
+        Self::start_towards(config, upstream.address)
+    }
+
+    pub(crate) fn start_towards(mut config: Value, provider: SocketAddr) -> Self {
+        config["provider"] = json!(format!("http://{provider}"));
         let (node, faults) = (node(&config), Faults::default());
         let config = Config::read(&Reader::root(&node, &faults));
         let config = config.unwrap_or_else(|| panic!("{:#?}", faults.into_sorted()));
@@ -46,8 +76,9 @@ impl Running {
         let stopped = async move {
             let _ = stopped.await;
         };
-        let thread =
-            thread::spawn(move || bound.serve(move || clock.now(), || Ok(stopped)).expect("it serves"));
+        let thread = thread::spawn(move || {
+            bound.serve(move || clock.now(), move || clock.unix(), || Ok(stopped)).expect("it serves")
+        });
         Self { address, stop: Some(stop), thread: Some(thread) }
     }
 
@@ -58,6 +89,11 @@ impl Running {
 
     pub(crate) fn call_within(&self, id: &str, millis: u64, body: &str) -> Caller {
         Caller::post(self.address, &format!("x-request-id: {id}\r\nx-request-timeout-ms: {millis}\r\n"), body)
+    }
+
+    /// Sends a chat completion request with these headers, each line with its end.
+    pub(crate) fn send(&self, head: &str, body: &str) -> Caller {
+        Caller::post(self.address, head, body)
     }
 
     /// A number of `/metrics`.
@@ -74,8 +110,17 @@ impl Running {
 
     /// Waits until a number of `/metrics` is `wanted`.
     pub(crate) fn until(&self, name: &str, wanted: u64) {
+        self.wait(name, wanted, |is| is == wanted);
+    }
+
+    /// Waits until a number of `/metrics` is `wanted` or more.
+    pub(crate) fn until_at_least(&self, name: &str, wanted: u64) {
+        self.wait(name, wanted, |is| is >= wanted);
+    }
+
+    fn wait(&self, name: &str, wanted: u64, done: impl Fn(u64) -> bool) {
         let clock = Clock::start();
-        while self.read(name) != wanted {
+        while !done(self.read(name)) {
             let waited = clock.now().since(units::Moment::ZERO);
             assert!(waited < PATIENCE, "{name} is {} and not {wanted}", self.read(name));
             thread::sleep(Duration::from_millis(2));
@@ -170,7 +215,7 @@ impl Caller {
 
 impl Answered {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        header_of(&self.head, name)
     }
 
     pub(crate) fn json(&self) -> Value {
@@ -195,7 +240,11 @@ pub(crate) struct Call {
 
 impl Upstream {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)))
+    }
+
+    pub(crate) fn start_at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let (sender, calls) = channel();
         let over = Arc::new(AtomicBool::new(false));
@@ -255,6 +304,25 @@ impl Call {
         self.write(&format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}"));
     }
 
+    /// An answer with a status, further headers (each line with its end) and a body.
+    pub(crate) fn answer(&mut self, status: u16, head: &str, body: &str) {
+        let length = body.len();
+        self.write(&format!("HTTP/1.1 {status} X\r\n{head}content-length: {length}\r\n\r\n{body}"));
+    }
+
+    /// The head and the first event of a stream.
+    pub(crate) fn begin_stream(&mut self) {
+        self.write(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
+        );
+        self.write("9\r\ndata: 1\n\n\r\n");
+    }
+
+    /// The last event of a stream.
+    pub(crate) fn end_stream(&mut self) {
+        self.write("e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
+    }
+
     /// Ends the connection, whatever was promised on it.
     pub(crate) fn cut(self) {
         self.stream.shutdown(Shutdown::Both).expect("it is open");
@@ -299,6 +367,7 @@ fn request(stream: &mut TcpStream) -> Option<(String, String)> {
 fn node(value: &Value) -> Node {
     let place = Place::File { line: 1, column: 1 };
     let inner = match value {
+        Value::Array(list) => units::Value::List(list.iter().map(node).collect()),
         Value::Object(map) => units::Value::Map(
             map.iter().map(|(key, v)| (Key { text: key.clone(), place: place.clone() }, node(v))).collect(),
         ),
