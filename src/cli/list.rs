@@ -2,7 +2,7 @@
 
 use super::{exit, say};
 use crate::admission::{bounds, orders, retry_after};
-use crate::plan::CHECKS;
+use crate::plan::{CHECKS, levers};
 use crate::workload::arrivals;
 
 /// List the names plans and commands can use.
@@ -46,6 +46,11 @@ const ALL: &[Table] = &[
                 ("text", "the verdict and its reasons, for a terminal"),
             ]
         },
+    },
+    Table {
+        name: "levers",
+        about: "what could be done about the event (levers, predict --lever)",
+        rows: || levers::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
     Table {
         name: "orders",
