@@ -88,6 +88,6 @@ impl Read for Arc<dyn Strategy> {
 
 /// `span` in whole seconds, rounded up, at least one.
 pub(super) fn whole_seconds(span: Duration) -> Duration {
-    let up = span.as_secs() + u64::from(span.subsec_nanos() > 0);
+    let up = span.as_secs().saturating_add(u64::from(span.subsec_nanos() > 0));
     Duration::from_secs(up.max(1))
 }
