@@ -136,4 +136,6 @@ impl Forecast {
 }
 
 #[cfg(test)]
+mod golden;
+#[cfg(test)]
 mod tests;

@@ -41,6 +41,8 @@ impl Unbounded {
         };
         let count = (offered * basis.lasts.as_secs_f64()).round();
         let backlog = ((offered - served) * basis.lasts.as_secs_f64() - burst).max(0.0);
+        // 79.999… is 80
+        let whole = (backlog * (1.0 + 1e-12)).floor();
         let slack = basis.deadline.saturating_sub(basis.service).as_secs_f64();
         let excess = offered - served;
         let in_time = if excess > 0.0 { offered * (slack * served + burst) / excess } else { count };
@@ -52,8 +54,8 @@ impl Unbounded {
         let used = plan.requests.mean(|class| class.used().get() as f64);
         Self {
             offered_requests: count as u64,
-            served_requests: (count - backlog.floor()) as u64,
-            backlog_requests: backlog as u64,
+            served_requests: (count - whole).max(0.0) as u64,
+            backlog_requests: whole as u64,
             last_wait_s: waits.then(|| backlog / served),
             empty_after_s: (waits && left > 0.0).then(|| backlog / left),
             late_share: if count > 0.0 { late / count } else { 0.0 },

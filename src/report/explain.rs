@@ -24,7 +24,7 @@ pub struct Explanation {
 }
 
 /// The symbols the formulas share.
-pub const SYMBOLS: &str = "λ callers a second, λ0 after the event, h tokens held for a request, x = λh and x0 = λ0h tokens \
+const SYMBOLS: &str = "λ callers a second, λ0 after the event, h tokens held for a request, x = λh and x0 = λ0h tokens \
      offered a second, r tokens drained a second, μ = r/h, c calls at once, D the deadline, s the service time, m the \
      margin, φ the share kept for returns, B what the budget holds at the start, Q what may wait, T the event's length, k \
      requests a caller sends at most";
@@ -46,6 +46,7 @@ pub fn explain(forecast: &Forecast) -> Vec<Explanation> {
     all.extend(bound(forecast));
     all.extend(course(forecast));
     all.extend(unbounded(forecast));
+    all.extend((!forecast.tenants.is_empty()).then(|| tenants(forecast)));
     all.extend(forecast.retries.iter().flat_map(|it| retries(forecast, it)));
     all
 }
@@ -198,14 +199,16 @@ fn unbounded(forecast: &Forecast) -> Vec<Explanation> {
     let (Some(wait), true) = (story.last_wait_s, story.backlog_requests > 0) else { return Vec::new() };
     let (mu, tail) = (number(forecast.serviceable_per_min), number(basis.tail * 60.0));
     let backlog = thousands(story.backlog_requests);
+    let t = basis.lasts.as_secs_f64();
     let mut all = vec![
         Explanation {
             what: "unbounded backlog",
             formula: "q = (λ − μ)·T − B/h",
             numbers: format!(
-                "({} − {mu}) · {} − burst = {backlog} of {}",
+                "({} − {mu}) · {} − {} = {backlog} of {}",
                 number(forecast.offered_per_min),
                 seconds(basis.lasts.as_secs_f64()),
+                number(((basis.offered - basis.served) * t - story.backlog_requests as f64).max(0.0).floor()),
                 thousands(story.offered_requests)
             ),
             source: FLUID,
@@ -223,6 +226,17 @@ fn unbounded(forecast: &Forecast) -> Vec<Explanation> {
             source: "the callers who came before the wait had reached D − s",
         },
     ];
+    all.push(Explanation {
+        what: "wasted without bound",
+        formula: "q times the tokens an answer uses; in all, those late in the event and those behind it too",
+        numbers: match story.wasted_in_all_tokens {
+            Some(wasted) => {
+                format!("{} tokens; in all {}", thousands(story.wasted_tokens), thousands(wasted))
+            }
+            None => format!("{} tokens, and all that come later", thousands(story.wasted_tokens)),
+        },
+        source: "every answer that comes later than D is for nobody",
+    });
     if let Some(empty) = story.empty_after_s {
         all.push(Explanation {
             what: "unbounded, empty",
@@ -232,6 +246,16 @@ fn unbounded(forecast: &Forecast) -> Vec<Explanation> {
         });
     }
     all
+}
+
+fn tenants(forecast: &Forecast) -> Explanation {
+    let parts = forecast.tenants.iter().map(|it| format!("{} {}", it.tenant, percent(it.token_share)));
+    Explanation {
+        what: "tenants",
+        formula: "r by weight; nobody gets more than it asks for, and the rest goes to the others by weight",
+        numbers: parts.collect::<Vec<_>>().join(", "),
+        source: "weighted max-min fairness: D. Bertsekas and R. Gallager, Data Networks (1987)",
+    }
 }
 
 fn retries(forecast: &Forecast, retries: &Retries) -> [Explanation; 2] {

@@ -7,7 +7,7 @@ mod until;
 use serde::{Deserialize, Serialize};
 
 pub use flow::Flow;
-pub use until::{Amount, Goal, Needed, needed};
+pub use until::{Amount, Goal, Measure, Needed, needed};
 
 use crate::plan::Plan;
 

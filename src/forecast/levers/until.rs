@@ -10,21 +10,41 @@ const HALVINGS: u32 = 200;
 /// The most a quota is multiplied by: what takes more can't be bought.
 const MOST_QUOTA: f64 = 1e6;
 
+/// What is measured against a goal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// The share refused of the tiers that are let in.
+    KeptShedShare,
+    /// The share refused of all that is offered.
+    ShedShare,
+}
+
 /// What is to be reached.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Goal {
-    /// At most this share of what is offered is refused.
-    pub shed_share: Share,
+    /// What is measured.
+    pub measure: Measure,
+    /// What it may be at most.
+    pub at_most: Share,
 }
 
 impl Goal {
-    /// Reads `shed_share=5%`.
+    /// Reads `shed_share=5%` or `kept_shed_share=5%`.
     pub fn parse(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some(("shed_share", value)) => Share::parse(value.trim()).map(|shed_share| Self { shed_share }),
-            Some((other, _)) => Err(format!("`{other}` is no goal of a forecast (known: shed_share)")),
-            None => Err(format!("`{text}` is no goal (write shed_share=5%)")),
-        }
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(format!("`{text}` is no goal (write shed_share=5%)"));
+        };
+        let measure = match name.trim() {
+            "kept_shed_share" => Measure::KeptShedShare,
+            "shed_share" => Measure::ShedShare,
+            other => {
+                return Err(format!(
+                    "`{other}` is no goal of a forecast (known: kept_shed_share, shed_share)"
+                ));
+            }
+        };
+        Share::parse(value.trim()).map(|at_most| Self { measure, at_most })
     }
 }
 
@@ -49,8 +69,10 @@ pub struct Needed {
     pub lever: String,
     /// Its kind.
     pub kind: String,
+    /// What is measured.
+    pub measure: Measure,
     /// The share that may be refused.
-    pub shed_share: f64,
+    pub at_most: f64,
     /// What is refused without it.
     pub without: f64,
     /// How much of it; absent where it can't reach the goal however far it is pulled, or is not needed.
@@ -62,7 +84,7 @@ pub struct Needed {
 impl Needed {
     /// Whether the goal is reached, with or without the lever.
     pub fn possible(&self) -> bool {
-        self.reached <= self.shed_share
+        self.reached <= self.at_most
     }
 }
 
@@ -70,11 +92,11 @@ impl Needed {
 /// every kind where the plan has none. A kind that the plan does not use is pulled last.
 pub fn needed(plan: &Plan, goal: &Goal, name: Option<&str>) -> Result<Vec<Needed>, String> {
     let kinds: Vec<&str> = levers::ALL.iter().map(|kind| kind.name).collect();
-    let solve_kind = |kind: &str| Solver::new(plan, plan.levers.len(), kind, kind).solve(goal);
+    let solve_kind = |kind: &str| Solver::new(plan, goal, plan.levers.len(), kind, kind).solve();
     let of_plan = plan.levers.iter().enumerate();
     let solved: Vec<Needed> = of_plan
         .filter(|(_, lever)| name.is_none_or(|name| lever.name == name))
-        .map(|(at, lever)| Solver::new(plan, at, lever.pull.kind(), &lever.name).solve(goal))
+        .map(|(at, lever)| Solver::new(plan, goal, at, lever.pull.kind(), &lever.name).solve())
         .collect();
     match (solved.is_empty(), name) {
         (false, _) => Ok(solved),
@@ -82,7 +104,7 @@ pub fn needed(plan: &Plan, goal: &Goal, name: Option<&str>) -> Result<Vec<Needed
         (true, Some(name)) if kinds.contains(&name) => {
             let same = plan.levers.iter().position(|lever| lever.pull.kind() == name);
             let at = same.unwrap_or(plan.levers.len());
-            Ok(vec![Solver::new(plan, at, name, name).solve(goal)])
+            Ok(vec![Solver::new(plan, goal, at, name, name).solve()])
         }
         (true, Some(name)) => {
             let own: Vec<&str> = plan.levers.iter().map(|lever| lever.name.as_str()).collect();
@@ -96,24 +118,28 @@ pub fn needed(plan: &Plan, goal: &Goal, name: Option<&str>) -> Result<Vec<Needed
 struct Solver<'a> {
     name: String,
     kind: String,
+    measure: Measure,
+    at_most: f64,
     before: Flow,
     after: Vec<&'a Pull>,
 }
 
 impl<'a> Solver<'a> {
-    fn new(plan: &'a Plan, at: usize, kind: &str, name: &str) -> Self {
+    fn new(plan: &'a Plan, goal: &Goal, at: usize, kind: &str, name: &str) -> Self {
         let before = plan.levers[..at].iter().fold(Flow::of(plan), |flow, lever| flow.pulled(&lever.pull));
         let after = plan.levers.iter().skip(at + 1).map(|lever| &lever.pull).collect();
-        Self { name: name.to_owned(), kind: kind.to_owned(), before, after }
+        let (measure, at_most) = (goal.measure, goal.at_most.get());
+        Self { name: name.to_owned(), kind: kind.to_owned(), measure, at_most, before, after }
     }
 
-    fn solve(&self, goal: &Goal) -> Needed {
-        let goal = goal.shed_share.get();
+    fn solve(&self) -> Needed {
+        let (measure, goal) = (self.measure, self.at_most);
         let without = self.shed(self.before.clone());
         let done = |amount, reached| Needed {
             lever: self.name.clone(),
             kind: self.kind.clone(),
-            shed_share: goal,
+            measure,
+            at_most: goal,
             without,
             amount,
             reached,
@@ -176,7 +202,11 @@ impl<'a> Solver<'a> {
     }
 
     fn shed(&self, flow: Flow) -> f64 {
-        self.after.iter().fold(flow, |flow, pull| flow.pulled(pull)).shed_share()
+        let flow = self.after.iter().fold(flow, |flow, pull| flow.pulled(pull));
+        match self.measure {
+            Measure::KeptShedShare => flow.kept_shed_share(),
+            Measure::ShedShare => flow.shed_share(),
+        }
     }
 }
 
@@ -270,13 +300,17 @@ mod tests {
         let tier = &needed(&sketch.plan(), &reached, Some("shed_tier")).unwrap()[0];
         assert_eq!(tier.amount, Some(Amount::Tier(3)), "{tier:?}");
         assert!((tier.reached - (1.0 - 416.666_666_7 / 500.0)).abs() < 1e-9, "{tier:?}");
+        // of those let in, 13 % are refused
+        let kept = Goal::parse("kept_shed_share=14%").unwrap();
+        let tier = &needed(&sketch.plan(), &kept, Some("shed_tier")).unwrap()[0];
+        assert_eq!(tier.amount, Some(Amount::Tier(3)), "{tier:?}");
     }
 
     #[test]
     fn a_goal_has_a_name_and_a_share() {
         for (text, says) in [
             ("shed_share", "write shed_share=5%"),
-            ("shed=5%", "no goal of a forecast (known: shed_share)"),
+            ("shed=5%", "no goal of a forecast (known: kept_shed_share, shed_share)"),
             ("shed_share=500%", "no share between 0 and 1"),
         ] {
             assert!(Goal::parse(text).unwrap_err().contains(says), "{text}");
