@@ -39,6 +39,13 @@ pub(super) fn of(plan: &Plan, basis: &Basis, bound: &QueueBound, drain: &Drain) 
 
 fn coarse(bound: &QueueBound) -> Option<String> {
     let requests = bound.effective.requests;
+    if requests == 0 {
+        return Some(
+            "nobody may wait when the first is refused: whoever finds the budget spent is refused at once; a longer \
+             deadline would let them wait"
+                .to_owned(),
+        );
+    }
     (requests < FEW).then(|| {
         format!(
             "only {requests} requests may wait: each is more than 3 % of the bound, so that it can be judged no \
@@ -76,9 +83,9 @@ fn concurrency(basis: &Basis) -> Option<String> {
     let slots = basis.slots.filter(|_| basis.bottleneck == Bottleneck::Concurrent)?;
     let needed = (basis.capacity * basis.mean_service).ceil();
     Some(format!(
-        "{slots} calls at once of {:.3} s each serve {:.0} requests a minute, less than the {:.0} the quota allows: \
+        "{slots} calls at once of {} each serve {:.0} requests a minute, less than the {:.0} the quota allows: \
          that takes {needed:.0} calls at once (`budgets.concurrent`)",
-        basis.mean_service,
+        show_duration(std::time::Duration::try_from_secs_f64(basis.mean_service).unwrap_or_default()),
         basis.served * 60.0,
         basis.capacity * 60.0
     ))
