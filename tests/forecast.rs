@@ -67,7 +67,7 @@ fn shedding_begins_where_the_supply_function_says() {
 fn slots_shed_at_the_depth_they_drain() {
     let plan = plan(&["target.embedded.budgets.concurrent=15", "target.embedded.retry_after=room"]);
     let forecast = Forecast::of(&plan);
-    assert_eq!((forecast.serviceable_per_min * 1e3).round() / 1e3, 300.0);
+    assert!((forecast.serviceable_per_min - 300.0).abs() < 1e-3);
     let [(at, depth), (seen_at, seen_depth)] = onsets(&plan);
     assert!((at - seen_at).abs() <= 1.0, "after {at} s, simulated {seen_at} s");
     assert!((depth - seen_depth).abs() <= 15.0, "at depth {depth}, simulated {seen_depth}");

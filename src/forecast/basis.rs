@@ -127,7 +127,7 @@ impl Basis {
             capacity: through.quota.per_sec_f64() / through.hold,
             bottleneck: through.bottleneck,
             tail: tail.map_or(0.0, |(phase, _)| phase.rate.per_sec_f64()),
-            attempts: plan.requests.mean(|class| retries::attempts(class).into()),
+            attempts: plan.requests.mean(retries::attempts),
             drain: through.drain,
             slots: through.slots,
             window: through.window,

@@ -7,9 +7,9 @@ use crate::plan::Plan;
 use crate::workload::{Class, OnRefusal};
 
 /// Requests a caller of `class` sends at most: one, and its retries.
-pub(super) fn attempts(class: &Class) -> u32 {
+pub(super) fn attempts(class: &Class) -> f64 {
     match &class.on_refusal {
-        OnRefusal::GiveUp => 1,
+        OnRefusal::GiveUp => 1.0,
     }
 }
 
@@ -69,8 +69,8 @@ impl Retries {
         let classes = plan.requests.classes();
         let total: f64 = classes.iter().map(|class| f64::from(class.weight)).sum();
         let callers: Vec<(f64, f64)> = match classes {
-            [class] => vec![(1.0, attempts(class).into())],
-            _ => classes.iter().map(|c| (f64::from(c.weight) / total, attempts(c).into())).collect(),
+            [class] => vec![(1.0, attempts(class))],
+            _ => classes.iter().map(|c| (f64::from(c.weight) / total, attempts(c))).collect(),
         };
         Some(Self::with(basis, &callers))
     }
