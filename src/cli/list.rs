@@ -2,7 +2,7 @@
 
 use super::{exit, say};
 use crate::admission::{bounds, orders, retry_after, shares};
-use crate::plan::CHECKS;
+use crate::plan::{CHECKS, levers};
 use crate::report;
 use crate::workload::arrivals;
 
@@ -42,6 +42,11 @@ const ALL: &[Table] = &[
         name: "formats",
         about: "formats of a report (--format)",
         rows: || report::ALL.iter().map(|format| (format.name, format.about)).collect(),
+    },
+    Table {
+        name: "levers",
+        about: "what could be done about the event (levers, predict --lever)",
+        rows: || levers::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
     Table {
         name: "orders",

@@ -140,7 +140,7 @@ fn each_fault_says_where_what_and_the_way_out() {
         ("validity.lag_p99=0s", "never kept"),
         ("abort_when=[{goodput_below: 10%}]", "`for` is missing"),
         ("max_outstanding=0", "1 to 1000000"),
-        ("levers=[]", "unknown key `levers`"),
+        ("lever=[]", "unknown key `lever`"),
         ("diff={}", "unknown key `diff`"),
         ("provider.faults=[]", "unknown key `faults`"),
         ("requests.0.deadline=${NO}", "the environment has no `NO`"),

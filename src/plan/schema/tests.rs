@@ -39,6 +39,8 @@ validity: { lag_p99: auto, unsent: 1%, unjoined: 1%, achieved: 99% }
 abort_when: [{ goodput_below: 1%, for: 1s, after: 1s }]
 max_outstanding: 9
 checks: { shedding.fast: { limit: 1ms, allow_no_data: true, off: false } }
+levers: [{ name: a, answer_from_cache: 1% }, { name: b, defer: 1% }, { name: c, more_quota: +1/2 },
+         { name: d, shed_tier: 2 }, { name: e, shrink_tokens: 9 }]
 ";
 
 const TARGETS: &[&str] = &[
@@ -170,7 +172,10 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
             let either = |key: &str| {
                 let of_tenant =
                     joined.contains(".tenants.") && ["requests", "usual", "ceiling"].contains(&key);
-                ["embedded", "spawn", "url"].contains(&key) || joined == "checks" || of_tenant
+                ["embedded", "spawn", "url"].contains(&key)
+                    || joined == "checks"
+                    || joined.starts_with("levers.")
+                    || of_tenant
             };
             let absent: Vec<_> = known.iter().filter(|key| !here.contains(*key) && !either(key)).collect();
             assert!(absent.is_empty(), "the full plan lacks {absent:?} at `{joined}`");
