@@ -83,9 +83,9 @@ fn place_of(text: &str, needle: &str) -> String {
     format!("{}:{column}", before.matches('\n').count() + 1)
 }
 
-/// C96: a clock time is no number of seconds in base 60.
+/// As in docker/compose#3109: a clock time is no number of seconds in base 60.
 #[test]
-fn c96_clock_times_are_refused_alike() {
+fn clock_times_are_refused_alike() {
     for text in ["1:30", "10:00", "09:30", "2122:22", "'1:30'"] {
         let faults = smoke_with("deadline: 4.5s", &format!("deadline: {text}")).unwrap_err();
         assert_eq!(faults.len(), 1, "{faults:?}");
@@ -95,9 +95,9 @@ fn c96_clock_times_are_refused_alike() {
     }
 }
 
-/// C98: words stay words, numbers stay as written, and nothing is no name.
+/// As in kislyuk/yq#152: words stay words, numbers stay as written, and nothing is no name.
 #[test]
-fn c98_words_do_not_turn_into_booleans_or_numbers() {
+fn words_do_not_turn_into_booleans_or_numbers() {
     for name in ["no", "se", "on", "off", "y", "1.10", "0x1F", "1_0"] {
         let loaded = smoke_with("name: ask", &format!("name: {name}")).unwrap();
         assert_eq!(loaded.plan.requests.classes()[0].name, name);
@@ -112,9 +112,9 @@ fn c98_words_do_not_turn_into_booleans_or_numbers() {
     }
 }
 
-/// C101: aliases, merges and brackets cannot explode; a few anchors are fine.
+/// As in dtolnay/serde-yaml#277: aliases, merges and brackets cannot explode; a few anchors are fine.
 #[test]
-fn c101_a_small_file_cannot_fill_the_memory() {
+fn a_small_file_cannot_fill_the_memory() {
     let mut merges = "m0: &m0 {k0: 1}\n".to_owned();
     for level in 1..=18 {
         merges.push_str(&format!("m{level}: &m{level} {{<<: [*m{0}, *m{0}], k{level}: 1}}\n", level - 1));
@@ -137,9 +137,10 @@ fn c101_a_small_file_cannot_fill_the_memory() {
     assert_eq!(loaded.plan.provider.quota.burst, Duration::from_secs(2));
 }
 
-/// C103: a misspelt key is refused at every depth, with its place and the key that was meant.
+/// As in vectordotdev/vector#12341: a misspelt key is refused at every depth, with its place and the key that
+/// was meant.
 #[test]
-fn c103_a_misspelt_key_is_refused_at_every_depth() {
+fn a_misspelt_key_is_refused_at_every_depth() {
     let cases = [
         ("seed: 7", "sede: 7", "load.sede: unknown key `sede` (did you mean `seed`?"),
         ("rate: 480/min", "rtae: 480/min", "load.phases.0.rtae: unknown key `rtae` (did you mean `rate`?"),
@@ -164,9 +165,9 @@ fn c103_a_misspelt_key_is_refused_at_every_depth() {
     }
 }
 
-/// C104: every duration has a unit, and the unit is the one that is written.
+/// As in xolox/python-humanfriendly#15: every duration has a unit, and the unit is the one that is written.
 #[test]
-fn c104_a_duration_is_what_it_says_or_an_error() {
+fn a_duration_is_what_it_says_or_an_error() {
     let phase = |text: &str| {
         smoke_with("for: 2s", &format!("for: {text}"))
             .map(|loaded| loaded.plan.load.phases[0].lasts.as_secs())

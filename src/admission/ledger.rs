@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::config::{Budgets, Counts};
 use super::{Ask, Limit, TenantId};
-use crate::units::{Meter, Moment, Rate, Tokens};
+use crate::units::{Meter, Moment, Rate, Tokens, Window};
 
 /// What may be spent: budgets of tokens and requests for everyone and for each tenant, and slots at the provider.
 ///
@@ -30,14 +30,16 @@ struct Books {
 impl Ledger {
     pub(crate) fn new(budgets: &Budgets, tenants: &[super::config::Tenant], now: Moment) -> Self {
         let meter = |rate: Option<_>, window| rate.map(|rate| Meter::new(rate, window, now));
+        let counter =
+            |rate: Option<_>, window| rate.map(|rate| Meter::new(rate, room_for_one(rate, window), now));
         let books = tenants.iter().map(|tenant| Books {
             counts: tenant.counts,
             tokens: meter(tenant.tokens, tenant.window),
-            requests: meter(tenant.requests, tenant.window),
+            requests: counter(tenant.requests, tenant.window),
         });
         Self {
             tokens: meter(budgets.tokens, budgets.window()),
-            requests: meter(budgets.requests, budgets.window()),
+            requests: counter(budgets.requests, budgets.window()),
             rates: (budgets.tokens, budgets.requests),
             slots: budgets.concurrent,
             in_use: 0,
@@ -208,6 +210,17 @@ impl Ledger {
     }
 }
 
+/// `window`, made long enough for one request: a slow rate in a short one would let nobody through, ever.
+fn room_for_one(rate: Rate, window: Window) -> Window {
+    let least = rate.time_for(1);
+    match window {
+        Window::Bucket { burst } => Window::Bucket { burst: burst.max(least) },
+        Window::Fixed { period } => Window::Fixed { period: period.max(least) },
+        Window::Round { period } => Window::Round { period: period.max(least) },
+        Window::Sliding { period } => Window::Sliding { period: period.max(least) },
+    }
+}
+
 fn times(hold: Tokens, count: u64) -> Tokens {
     Tokens::new(hold.get().saturating_mul(count))
 }
@@ -215,4 +228,25 @@ fn times(hold: Tokens, count: u64) -> Tokens {
 /// The least of the limits there are; without any, as much as can be counted in a float without loss.
 fn smallest(limits: [Option<Tokens>; 3]) -> Tokens {
     limits.into_iter().flatten().min().unwrap_or(Tokens::new(1 << 53))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_rate_of_requests_lets_one_through_at_a_time() {
+        let rate = Rate::per_minute(20).unwrap();
+        let second = Duration::from_secs(1);
+        for window in [
+            Window::Bucket { burst: second },
+            Window::Fixed { period: second },
+            Window::Sliding { period: second },
+        ] {
+            let mut meter = Meter::new(rate, room_for_one(rate, window), Moment::ZERO);
+            assert!(meter.take(Tokens::new(1)) && !meter.take(Tokens::new(1)), "{window:?}");
+            meter.advance(Moment::from_millis(3_001));
+            assert!(meter.take(Tokens::new(1)), "{window:?}: one in three seconds");
+        }
+    }
 }

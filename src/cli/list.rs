@@ -1,8 +1,9 @@
 //! `tenfold list`: the names a plan or a command line can use.
 
 use super::{exit, say};
-use crate::admission::{bounds, orders, retry_after};
-use crate::plan::CHECKS;
+use crate::admission::{bounds, orders, retry_after, shares};
+use crate::plan::{CHECKS, levers};
+use crate::report;
 use crate::workload::arrivals;
 
 /// List the names plans and commands can use.
@@ -40,12 +41,12 @@ const ALL: &[Table] = &[
     Table {
         name: "formats",
         about: "formats of a report (--format)",
-        rows: || {
-            vec![
-                ("json", "the whole report, for scripts"),
-                ("text", "the verdict and its reasons, for a terminal"),
-            ]
-        },
+        rows: || report::ALL.iter().map(|format| (format.name, format.about)).collect(),
+    },
+    Table {
+        name: "levers",
+        about: "what could be done about the event (levers, predict --lever)",
+        rows: || levers::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
     Table {
         name: "orders",
@@ -56,6 +57,11 @@ const ALL: &[Table] = &[
         name: "retry-after",
         about: "Retry-After strategies (target.embedded.retry_after)",
         rows: || retry_after::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+    },
+    Table {
+        name: "shares",
+        about: "ways to share among tenants (target.embedded.share)",
+        rows: || shares::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
 ];
 
@@ -89,6 +95,10 @@ mod tests {
             assert!(rows.iter().all(|(name, about)| !name.is_empty() && !about.is_empty()), "{}", table.name);
             assert!(!rows.is_empty(), "{}", table.name);
         }
-        assert!(render(&ALL[4]).contains("  fifo  first in, first out\n"));
+        let orders = ALL.iter().find(|table| table.name == "orders").unwrap();
+        let row = render(orders)
+            .lines()
+            .any(|line| line.starts_with("  fifo ") && line.ends_with("first in, first out"));
+        assert!(row, "{}", render(orders));
     }
 }

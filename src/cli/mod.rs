@@ -13,6 +13,7 @@ pub mod exit;
 pub mod faults;
 mod list;
 pub mod load;
+mod predict;
 mod progress;
 mod run;
 mod schema;
@@ -37,6 +38,7 @@ pub struct Cli {
 enum Command {
     Completions(completions::Args),
     List(list::Args),
+    Predict(predict::Args),
     Run(run::Args),
     Schema(schema::Args),
     Serve(serve::ServeArgs),
@@ -49,6 +51,7 @@ impl Cli {
         match self.command {
             Command::Completions(args) => args.run(),
             Command::List(args) => args.run(),
+            Command::Predict(args) => args.run(self.quiet),
             Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),
             Command::Serve(args) => args.run(self.quiet),

@@ -54,8 +54,10 @@ impl ServeArgs {
     pub(super) fn run(&self, quiet: bool) -> u8 {
         let served = match &self.party {
             Party::Gateway { config } => {
-                // as a child of a run: never longer than the run
-                live::follow_parent();
+                // told by its parent what to be: the child of a run, which never lives longer than the run
+                if config == Path::new("-") {
+                    live::follow_parent();
+                }
                 read_config(config).and_then(|text| gateway(configuration(&text)?))
             }
             Party::Provider { plan } => match plan.load(quiet) {
@@ -205,6 +207,14 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+
+    #[test]
+    fn the_example_configuration_is_one() {
+        let text = include_str!("../../fixtures/gateways/reference.yaml");
+        let config = configuration(text).unwrap();
+        assert_eq!((config.admission.tenants.len(), config.listen.port()), (3, 8080));
+    }
+
     use crate::units::{Place, Value};
 
     #[derive(Debug, clap::Parser)]

@@ -145,18 +145,22 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(socket.into())
 }
 
-/// How many connections may be open at once: each caller's may need another one to the provider.
-fn most_connections() -> usize {
+/// How many callers may be connected at once. Calls to the provider need connections too: as many as may run at a time,
+/// if that is limited; else a fifth is left to them, since most of many callers wait. A call that finds none left has
+/// cost nothing, and is tried again.
+fn most_connections(concurrent: Option<u32>) -> usize {
     let limit = getrlimit(Resource::Nofile);
     // a process may raise its own limit as far as it was given; where it may not, the old one stands
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let most = descriptors.saturating_sub(OTHER_DESCRIPTORS) / 2;
+    let all = descriptors.saturating_sub(OTHER_DESCRIPTORS);
+    let calls = concurrent.map_or(all / 5, |slots| (u64::from(slots) + upstream::IDLE as u64).min(all / 2));
+    let most = all - calls;
     usize::try_from(most).unwrap_or(usize::MAX).clamp(1, MOST_CONNECTIONS)
 }
 
 async fn serve(gateway: Rc<Gateway>, listener: tokio::net::TcpListener, stop: impl Future<Output = ()>) {
-    let most = most_connections();
+    let most = most_connections(gateway.config.admission.budgets.concurrent);
     let places = Arc::new(Semaphore::new(most));
     let (stopping, stopped) = watch::channel(());
     let mut stop = pin!(stop);

@@ -113,7 +113,9 @@ impl Shell {
         let Terms { caller, prompt, max_output, bytes, deadline, tenant, tier, operation } = terms;
         // a stranger gets a number no hash of a short text is likely to be
         let caller = caller.unwrap_or(!id.0);
-        let ask = Ask { id, caller, prompt, max_output, bytes, deadline, tenant, tier, operation: operation.map(Box::new) };
+        let keyed = operation.is_some();
+        let operation = operation.map(Box::new);
+        let ask = Ask { id, caller, prompt, max_output, bytes, deadline, tenant, tier, operation };
         let (word, sender) = match self.step(Event::Arrive(ask)) {
             Some(Verdict::Forward) => (Word::Forward, None),
             Some(ended) => return Err(ended),
@@ -124,7 +126,7 @@ impl Shell {
         };
         let mut state = self.state.borrow_mut();
         state.open.insert(id, sender);
-        if operation.is_some() && !state.runs.follows(id) {
+        if keyed && !state.runs.follows(id) {
             state.runs.begin(id);
         }
         Ok(Ticket::new(Rc::clone(self), id, word))

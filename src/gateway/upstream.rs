@@ -13,7 +13,7 @@ use super::server::ServeError;
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// The most idle connections that are kept.
-const IDLE: usize = 256;
+pub(super) const IDLE: usize = 256;
 
 /// Headers that belong to one connection (RFC 9110, 7.6.1), not to the request or the answer.
 const HOP_BY_HOP: [HeaderName; 9] = [

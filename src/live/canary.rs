@@ -97,15 +97,19 @@ fn once(chain: Chain<'_>, nth: u16, stop: &Stop) -> Result<Carriers, String> {
         Err(Lost::Trouble(Trouble::Exhausted)) => {
             Err("this machine has no port, descriptor or memory left to call it with".into())
         }
-        Err(Lost::Trouble(Trouble::Broken(Broken::Connect))) => Err(format!(
-            "no connection to {base} could be made: is it running there? (--wait-ready 60s waits for it)"
+        Err(Lost::Trouble(Trouble::Broken(
+            how @ (Broken::Refused | Broken::Unresolved | Broken::Connect | Broken::TimedOut),
+        ))) => Err(format!(
+            "no connection to {base} could be made ({}): is it running there? (--wait-ready 60s waits for it)",
+            how.words()
         )),
         Err(Lost::Trouble(Trouble::Broken(how))) => Err(format!(
             "{base} {}, and {seen}: is it an HTTP server, and is its upstream {provider}?",
             match how {
                 Broken::TooLarge => "answered with more than 1 MiB",
                 Broken::Cut => "gave an answer that is cut short or no HTTP",
-                Broken::Closed | Broken::Connect => "closed the connection without an answer",
+                Broken::Reset => "reset the connection",
+                _ => "closed the connection without an answer",
             }
         )),
     }

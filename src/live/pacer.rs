@@ -13,7 +13,8 @@ use crate::observe::Attempt;
 use crate::units::Moment;
 use crate::workload::{Arrival, ClassId, Late, Load, Span};
 
-/// Above this rate one wake-up sends everything due within [`GRAIN`]: a wake-up for each request would cost more
+/// Above this rate one wake-up sends everything due within [`GRAIN`]: a wake-up for each request would cost
+/// more
 /// than the request.
 const COALESCE_ABOVE: f64 = 5_000.0;
 
@@ -62,7 +63,8 @@ pub struct Pacer<S: Iterator<Item = Arrival>> {
 }
 
 impl<S: Iterator<Item = Arrival>> Pacer<S> {
-    /// A pacer of `schedule`, whose epoch is `start` on the run's clock, under the policy and phases of `load`.
+    /// A pacer of `schedule`, whose epoch is `start` on the run's clock, under the policy and phases of
+    /// `load`.
     pub fn new(schedule: S, load: &Load, start: Moment) -> Self {
         let shift = start.since(Moment::ZERO);
         let busy = load.spans().filter(|(phase, _)| phase.rate.per_sec_f64() > COALESCE_ABOVE);
@@ -76,7 +78,8 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
         }
     }
 
-    /// A caller will come back. False, and nothing taken, if that is after the last phase: it is not waited for.
+    /// A caller will come back. False, and nothing taken, if that is after the last phase: it is not waited
+    /// for.
     pub fn returning(&mut self, departure: Departure) -> bool {
         let kept = departure.due <= self.end;
         if kept {
@@ -161,7 +164,8 @@ mod tests {
             .map(|(seq, at, _)| Arrival { seq, due: Moment::ZERO + at, class: ClassId(0) })
     }
 
-    /// Runs a pacer to its end on a scripted clock: every wake-up comes `oversleep(n)` after the instant asked for.
+    /// Runs a pacer to its end on a scripted clock: every wake-up comes `oversleep(n)` after the instant
+    /// asked for.
     /// Gives each departure with the instant it was handed out and its fate.
     fn played(load: &Load, mut oversleep: impl FnMut(u64) -> Duration) -> Vec<(Departure, Moment, Fate)> {
         let mut pacer = Pacer::new(arrivals_of(load), load, Moment::ZERO);
@@ -180,7 +184,8 @@ mod tests {
         sum / u32::try_from(handed.len()).unwrap()
     }
 
-    /// C01: small delays of the sleeper do not add up (a relative sleep was 9 % short after 10,000 arrivals).
+    /// As in vllm-project/vllm#21104: small delays of the sleeper do not add up (a relative sleep was 9 %
+    /// short after 10,000 arrivals).
     #[test]
     fn delays_do_not_add_up_over_ten_thousand_arrivals() {
         let handed = played(&load("200/s", 50, Late::Send), |n| Duration::from_micros(100 + 450 * (n % 7)));
@@ -196,7 +201,7 @@ mod tests {
         );
     }
 
-    /// C08: the busiest second holds what the rate says, 51 at a boundary.
+    /// As in tsenart/vegeta#620: the busiest second holds what the rate says, 51 at a boundary.
     #[test]
     fn the_busiest_second_holds_the_rate_and_no_more() {
         let handed = played(&load("50/s", 30, Late::Send), |n| Duration::from_millis(n % 3));
@@ -209,7 +214,8 @@ mod tests {
         assert!((50..=51).contains(&busiest), "{busiest} in one second");
     }
 
-    /// C09: 2 s of stall at 100/s. Sent late and known to be late, or dropped; each exactly once.
+    /// As in fortio/fortio#543: 2 s of stall at 100/s. Sent late and known to be late, or dropped; each
+    /// exactly once.
     #[test]
     fn after_a_stall_each_arrival_is_sent_late_or_dropped_exactly_once() {
         let stall = |n| if n == 300 { Duration::from_secs(2) } else { Duration::ZERO };
@@ -228,7 +234,8 @@ mod tests {
         assert_eq!(seqs, (0..1_000).collect::<Vec<_>>());
     }
 
-    /// C12 and C13: the rate is the total, whatever an answer takes: there is no way for answers to slow it.
+    /// As in rakyll/hey#140 and hatoo/oha#577: the rate is the total, whatever an answer takes: there is no
+    /// way for answers to slow it.
     #[test]
     fn the_rate_is_the_total_rate() {
         assert_eq!(played(&load("10/s", 30, Late::Send), |_| Duration::ZERO).len(), 300);

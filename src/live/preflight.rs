@@ -111,7 +111,8 @@ impl Needs {
     }
 }
 
-/// Raises the soft limit of descriptors to `wanted` if it is lower and the hard limit allows it; gives the limit then.
+/// Raises the soft limit of descriptors to `wanted` if it is lower and the hard limit allows it; gives the
+/// limit then.
 fn raise_descriptors(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
@@ -172,7 +173,7 @@ mod tests {
         assert!(needs.fits(100_000, 50_000).is_ok());
     }
 
-    /// C21: more than 28,232 / 60 = 470 new connections a second run out of ports.
+    /// As in grafana/k6#826: more than 28,232 / 60 = 470 new connections a second run out of ports.
     #[test]
     fn a_rate_that_may_run_out_of_ports_is_warned_of() {
         let at = |rate: &str| {

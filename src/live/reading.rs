@@ -24,6 +24,7 @@ pub(super) fn answer(status: u16, headers: &HeaderMap, body: &[u8], expect: &Ref
         retry_after: retry_after(headers),
         reason: json.as_ref().and_then(reason),
         usable: success && usable(body),
+        marked: !refusal || marked(headers, expect),
         shape: if refusal { shape(headers, json.as_ref(), expect) } else { Ok(()) },
     }
 }
@@ -80,6 +81,14 @@ fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
         return unreadable();
     };
     Some(RetryAfter::After(then.duration_since(now).unwrap_or_default()))
+}
+
+/// Whether an answer carries every header that marks a refusal.
+fn marked(headers: &HeaderMap, expect: &Refusal) -> bool {
+    expect.marked_by.iter().all(|(name, wanted)| {
+        let value = headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+        differs(name, value.as_deref().map(str::trim), wanted, |want, is| want == is).is_ok()
+    })
 }
 
 /// The first thing in which a refusal differs from the designed form.
@@ -194,6 +203,7 @@ mod tests {
     fn a_refusal_is_held_against_the_designed_form() {
         let present = |name: &str| (name.to_owned(), Wanted::Present);
         let expect = Refusal {
+            marked_by: BTreeMap::new(),
             shed: vec![503],
             throttled: vec![429],
             fast_within: Duration::from_millis(100),

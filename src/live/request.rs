@@ -157,3 +157,33 @@ pub(super) fn client(request: &TargetRequest) -> Result<ClientBuilder, LiveError
     }
     Ok(builder)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::testing::plan;
+    use crate::plan::DeadlineForm;
+
+    #[test]
+    fn a_request_tells_its_tenant_its_tier_and_its_deadline_in_the_form_of_the_plan() {
+        let mut plan = plan("http://127.0.0.1:9");
+        plan.target.deadline = DeadlineHeader { header: "grpc-timeout".into(), form: DeadlineForm::Grpc };
+        let wire = Wire::new("http://127.0.0.1:9", &plan.target.request, &plan.target.deadline, 7).unwrap();
+        let id = wire.id(Attempt { seq: 3, nth: 0 }, Tokens::new(5));
+        let headers = |tenant: &str, tier| {
+            let class = Class { tenant: tenant.into(), tier, ..plan.requests.classes()[0].clone() };
+            let (remaining, unix) = (Duration::from_secs(25), Duration::from_secs(1_790_000_000));
+            let errand = Errand { id: &id, text: "text", class: &class, remaining, unix };
+            wire.request(errand, "").headers().clone()
+        };
+        let told = headers("retail", 0);
+        let text = |name: &str| told.get(name).and_then(|value| value.to_str().ok());
+        assert_eq!(
+            (text("x-tenant"), text("x-tier"), text("x-request-id")),
+            (Some("retail"), Some("0"), Some("text"))
+        );
+        assert_eq!(text("grpc-timeout"), Some("25000000u"));
+        let told = headers("", names::STANDARD_TIER);
+        assert!(!told.contains_key("x-tenant") && !told.contains_key("x-tier"), "what is usual is not said");
+    }
+}

@@ -67,6 +67,7 @@ pub(super) fn plan(url: &str) -> Plan {
                 shed: vec![503],
                 throttled: vec![429],
                 fast_within: Duration::from_millis(100),
+                marked_by: BTreeMap::new(),
                 headers: BTreeMap::new(),
                 body: BTreeMap::new(),
             },
@@ -81,6 +82,7 @@ pub(super) fn plan(url: &str) -> Plan {
         max_outstanding: 1_000,
         checks: BTreeMap::new(),
         variants: Vec::new(),
+        levers: Vec::new(),
     }
 }
 

@@ -26,7 +26,13 @@ pub(super) fn of(error: &reqwest::Error, headed: bool) -> Trouble {
     if exhausted(error) {
         return Trouble::Exhausted;
     }
-    Trouble::Broken(if error.is_connect() {
+    Trouble::Broken(if let Some(why) = by_code(error) {
+        why
+    } else if error.is_timeout() {
+        Broken::TimedOut
+    } else if chain(error).any(unresolved) {
+        Broken::Unresolved
+    } else if error.is_connect() {
         Broken::Connect
     } else if headed || chain(error).any(garbled) {
         Broken::Cut
@@ -40,6 +46,25 @@ pub(super) fn exhausted(error: &(dyn Error + 'static)) -> bool {
     let code =
         |link: &(dyn Error + 'static)| link.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
     chain(error).filter_map(code).any(|code| LOCAL.iter().any(|errno| errno.raw_os_error() == code))
+}
+
+/// What the operating system says of a connection, if it says something.
+fn by_code(error: &(dyn Error + 'static)) -> Option<Broken> {
+    let kinds = chain(error).filter_map(|link| link.downcast_ref::<io::Error>()).map(io::Error::kind);
+    kinds.into_iter().find_map(|kind| match kind {
+        io::ErrorKind::ConnectionRefused => Some(Broken::Refused),
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            Some(Broken::Reset)
+        }
+        io::ErrorKind::TimedOut => Some(Broken::TimedOut),
+        _ => None,
+    })
+}
+
+/// A name that could not be looked up. The resolver's error has no kind of its own, so its words have to do.
+fn unresolved(link: &(dyn Error + 'static)) -> bool {
+    let words = link.to_string();
+    words.contains("failed to lookup address") || words == "dns error"
 }
 
 /// An answer that is no HTTP.
@@ -65,7 +90,8 @@ mod tests {
     #[error("wrapped")]
     struct Wrapped(#[source] Box<dyn Error + Send + Sync>);
 
-    /// C21: of 12,131 requests 2,531 found no local port. They are ours, and outside every ratio of the gateway.
+    /// As in grafana/k6#826: of 12,131 requests 2,531 found no local port. They are ours, and outside every
+    /// ratio of the gateway.
     #[test]
     fn a_lack_of_ports_is_told_from_a_refusal_by_the_target() {
         let os = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());

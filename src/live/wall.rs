@@ -20,7 +20,8 @@ impl Steps {
         Self { now, wall }
     }
 
-    /// The wall clock says `wall` at `now`. Gives the step in seconds if it was set since the last look; each step is
+    /// The wall clock says `wall` at `now`. Gives the step in seconds if it was set since the last look; each
+    /// step is
     /// told once.
     pub(super) fn look(&mut self, now: Moment, wall: SystemTime) -> Option<f64> {
         let walked = match wall.duration_since(self.wall) {
@@ -78,7 +79,8 @@ impl Stamp {
 mod tests {
     use super::*;
 
-    /// C19: the wall clock is set back an hour in mid-run. One warning; no span is measured with it, so none is wrong.
+    /// As in conbench/conbench#528: the wall clock is set back an hour in mid-run. One warning; no span is
+    /// measured with it, so none is wrong.
     #[test]
     fn a_step_of_the_wall_clock_is_told_once_and_by_its_size() {
         let wall = |secs| SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + secs);

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::{
-    Counts, Depths, Examples, Frame, Hist, Latencies, PerClass, Refusals, Returns, Trouble, Upstream, Vital,
-    Vitals, Windows,
+    Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Trouble,
+    Upstream, Vital, Vitals, Windows,
 };
 use crate::observe::{Attempt, Depth, Gauge, Ghost, Outcome, Record};
 use crate::plan::Plan;
@@ -48,6 +48,8 @@ pub struct Measures {
     pub attempts: Counts,
     /// The run over time.
     pub windows: Windows,
+    /// Failed attempts by cause.
+    pub failures: Failures,
     /// Latency by outcome.
     pub latencies: Latencies,
     /// Microseconds an attempt was sent late: our own doing.
@@ -87,6 +89,7 @@ impl Measures {
             arrivals: Counts::default(),
             attempts: Counts::default(),
             windows: Windows::default(),
+            failures: Failures::default(),
             latencies: Latencies::default(),
             lag: Hist::default(),
             pace: Pace::default(),
@@ -131,6 +134,7 @@ impl Measures {
         let good = record.outcome == Outcome::Completed;
         self.count(record, good);
         self.pace(record);
+        self.failures.record(record);
         self.latencies.record(record);
         self.refusals.record(record, &self.frame, self.depths.drained, &mut self.examples);
         self.returns.record(record, &self.frame, &mut self.examples);
@@ -268,6 +272,7 @@ impl Measures {
         self.arrivals.add(&other.arrivals);
         self.attempts.add(&other.attempts);
         self.windows.add(&other.windows);
+        self.failures.add(&other.failures);
         self.latencies.add(&other.latencies);
         self.lag.add(&other.lag);
         for at in other.pace.due.into_iter().flat_map(<[Moment; 2]>::from) {

@@ -8,6 +8,7 @@
 mod counts;
 mod depths;
 mod examples;
+mod failures;
 mod fold;
 mod frame;
 mod hist;
@@ -26,6 +27,7 @@ mod windows;
 pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
 pub use examples::{Examples, Trouble};
+pub use failures::{Cause, Failures, Often};
 pub use fold::Fold;
 pub use frame::{Frame, FramePhase};
 pub use hist::Hist;

@@ -118,6 +118,7 @@ impl Sketch {
             max_outstanding: 20_000,
             checks: BTreeMap::new(),
             variants: Vec::new(),
+            levers: Vec::new(),
         }
     }
 
@@ -153,6 +154,7 @@ fn expect() -> Expect {
             shed: vec![503],
             throttled: vec![429],
             fast_within: Duration::from_millis(100),
+            marked_by: BTreeMap::new(),
             headers: BTreeMap::new(),
             body: BTreeMap::new(),
         },
@@ -180,6 +182,7 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         outcome,
         status: if served { Some(200) } else { refused.then_some(503) },
         retry_after: refused.then_some(crate::observe::RetryAfter::After(Duration::from_secs(7))),
+        broken: None,
         shape: Ok(()),
         charged: Tokens::new(if served { 1_200 } else { 0 }),
         wasted: Tokens::ZERO,
@@ -263,7 +266,14 @@ pub(crate) fn healthy(plan: &Plan) -> Measures {
 pub(crate) fn sightings(seq: u64, due_ms: u64, took_ms: u64, status: u16) -> Vec<Sighting> {
     let attempt = Attempt { seq, nth: 0 };
     let (at, end) = (Moment::from_millis(due_ms), Moment::from_millis(due_ms + took_ms));
-    let answer = Answer { status, retry_after: None, reason: None, usable: status == 200, shape: Ok(()) };
+    let answer = Answer {
+        status,
+        retry_after: None,
+        reason: None,
+        usable: status == 200,
+        marked: true,
+        shape: Ok(()),
+    };
     vec![
         Sighting::Due { attempt, at, class: ClassId(0), probe: false },
         Sighting::Sent { attempt, at },

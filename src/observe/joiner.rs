@@ -6,7 +6,7 @@ mod attempts;
 use self::attempts::Attempts;
 
 use super::outcome::{self, Ending};
-use super::{Attempt, Broken, Depth, Outcome, Record, RetryAfter, Sighting};
+use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
 use crate::plan::{Plan, Refusal};
 use crate::units::{Moment, Tokens};
 use crate::workload::{ClassId, Mix};
@@ -153,8 +153,7 @@ impl Joiner {
             }
             Sighting::Left { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Abandoned), ended),
             Sighting::Broken { at, why, .. } => {
-                let _: Broken = *why;
-                self.end(attempt, *at, Ending::bare(Outcome::Failed), ended);
+                self.end(attempt, *at, Ending::broken(*why), ended);
             }
         }
     }
@@ -363,6 +362,7 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         ended,
         outcome: ending.outcome,
         status: ending.status,
+        broken: ending.broken,
         retry_after,
         shape: ending.shape,
         charged: open.charged,

@@ -1,4 +1,4 @@
-use super::{Answer, Outcome, Reason, RetryAfter};
+use super::{Answer, Broken, Outcome, Reason, RetryAfter};
 use crate::plan::Refusal;
 use crate::units::Moment;
 
@@ -7,6 +7,7 @@ use crate::units::Moment;
 pub(super) struct Ending {
     pub(super) outcome: Outcome,
     pub(super) status: Option<u16>,
+    pub(super) broken: Option<Broken>,
     pub(super) retry_after: Option<RetryAfter>,
     pub(super) shape: Result<(), String>,
 }
@@ -14,7 +15,12 @@ pub(super) struct Ending {
 impl Ending {
     /// An end without an answer.
     pub(super) const fn bare(outcome: Outcome) -> Self {
-        Self { outcome, status: None, retry_after: None, shape: Ok(()) }
+        Self { outcome, status: None, broken: None, retry_after: None, shape: Ok(()) }
+    }
+
+    /// An end without a whole answer.
+    pub(super) fn broken(why: Broken) -> Self {
+        Self { broken: Some(why), ..Self::bare(Outcome::Failed) }
     }
 }
 
@@ -41,6 +47,7 @@ pub(super) fn of(
         200..=299 if !answer.usable => Outcome::Failed,
         200..=299 if at <= deadline => Outcome::Completed,
         200..=299 => Outcome::Late,
+        _ if !answer.marked => Outcome::Failed,
         status if refusal.shed.contains(&status) => refused(Outcome::Shed),
         status if refusal.throttled.contains(&status) => refused(Outcome::Throttled),
         _ => Outcome::Failed,
@@ -48,6 +55,7 @@ pub(super) fn of(
     Ending {
         outcome,
         status: Some(answer.status),
+        broken: None,
         retry_after: answer.retry_after.clone(),
         shape: answer.shape.clone(),
     }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Attempt, RetryAfter};
+use super::{Attempt, Broken, RetryAfter};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -100,6 +100,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// The HTTP status, if it was answered.
     pub status: Option<u16>,
+    /// Why there was no whole answer, if there was none.
+    pub broken: Option<Broken>,
     /// The `Retry-After` of a refusal.
     pub retry_after: Option<RetryAfter>,
     /// What a refusal's form lacks, if anything (`expect.refusal`).

@@ -109,14 +109,50 @@ pub enum Unsent {
 /// Why there is no whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Broken {
-    /// The connection was refused or could not be made.
+    /// Nobody listens at the address.
+    Refused,
+    /// The host's name could not be looked up.
+    Unresolved,
+    /// The connection could not be made for another reason: no route, no TLS.
     Connect,
+    /// Neither a connection nor an answer came in time for the network.
+    TimedOut,
+    /// The other side reset the connection.
+    Reset,
     /// The connection ended before an answer.
     Closed,
     /// The answer ended before its end, or could not be read.
     Cut,
     /// The answer was larger than is read.
     TooLarge,
+}
+
+impl Broken {
+    /// All of them, in order.
+    pub const ALL: [Self; 8] = [
+        Self::Refused,
+        Self::Unresolved,
+        Self::Connect,
+        Self::TimedOut,
+        Self::Reset,
+        Self::Closed,
+        Self::Cut,
+        Self::TooLarge,
+    ];
+
+    /// Its words in reports.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Refused => "connection refused",
+            Self::Unresolved => "name not found",
+            Self::Connect => "no connection",
+            Self::TimedOut => "timed out",
+            Self::Reset => "connection reset",
+            Self::Closed => "closed without an answer",
+            Self::Cut => "answer cut short",
+            Self::TooLarge => "answer too large",
+        }
+    }
 }
 
 /// An answer, as its caller read it.
@@ -130,6 +166,9 @@ pub struct Answer {
     pub reason: Option<Reason>,
     /// Whether a success carried an answer: a body in the API's form.
     pub usable: bool,
+    /// Whether a refusal carries the mark the plan names (`expect.refusal.marked_by`); true where it names none. Without
+    /// its mark a status of a refusal is a failure like any other.
+    pub marked: bool,
     /// Whether a refusal has the designed form (`expect.refusal`); the first thing that differs if not.
     pub shape: Result<(), String>,
 }

@@ -20,6 +20,7 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     let across = Across { plan, small: &small, tree };
     across.bursts(faults);
     across.names(faults);
+    across.tenants(faults);
     across.size(faults);
     across.rounds(faults);
     across.headers(faults);
@@ -130,6 +131,27 @@ impl Across<'_> {
             let empty = name.is_empty() && !path.ends_with(".tenant");
             if empty || name.len() > 100 || name.chars().any(char::is_control) {
                 faults.add(self.place(&path), path, "a name has 1 to 100 letters and no line breaks");
+            }
+        }
+    }
+
+    /// A tenant's name is a header's value, and a gateway that knows its tenants refuses all others.
+    fn tenants(&self, faults: &Faults) {
+        let known = self.plan.policy().map(|policy| policy.tenants.as_slice()).unwrap_or_default();
+        for (path, class) in self.classes() {
+            let (path, name) = (format!("{path}.tenant"), class.tenant.as_str());
+            if !name.bytes().all(|b| b.is_ascii_graphic()) {
+                let message =
+                    format!("`{name}` cannot be sent: a tenant's name is of visible ASCII characters");
+                faults.add(self.place(&path), path, message);
+            } else if !known.is_empty() && known.iter().all(|tenant| tenant.name != name) {
+                let names: Vec<_> = known.iter().take(10).map(|tenant| tenant.name.as_str()).collect();
+                let message = format!(
+                    "`{}` is sent for tenant `{name}`, whom the gateway does not know and refuses: it knows {}",
+                    class.name,
+                    names.join(", "),
+                );
+                faults.add(self.place(&path), path, message);
             }
         }
     }

@@ -15,6 +15,7 @@ impl Default for Expect {
                 shed: vec![503],
                 throttled: vec![429],
                 fast_within: Duration::from_millis(100),
+                marked_by: BTreeMap::new(),
                 headers: BTreeMap::new(),
                 body: BTreeMap::new(),
             },
@@ -37,6 +38,7 @@ impl Read for Refusal {
         let shed = statuses(&mut map, "shed", standard.shed);
         let throttled = statuses(&mut map, "throttled", standard.throttled);
         let fast_within = map.or("fast_within", standard.fast_within);
+        let marked_by = wanted(&mut map, "marked_by", header_name);
         let headers = wanted(&mut map, "headers", header_name);
         let body = wanted(&mut map, "body", pointer);
         let (shed, throttled) = (shed?, throttled?);
@@ -50,7 +52,14 @@ impl Read for Refusal {
             map.here().fault("`fast_within` is zero: no refusal is that fast");
             return None;
         }
-        Some(Self { shed, throttled, fast_within: fast_within?, headers: headers?, body: body? })
+        Some(Self {
+            shed,
+            throttled,
+            fast_within: fast_within?,
+            marked_by: marked_by?,
+            headers: headers?,
+            body: body?,
+        })
     }
 }
 

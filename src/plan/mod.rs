@@ -9,6 +9,7 @@ pub mod address;
 pub mod checks;
 pub mod environment;
 mod expect;
+pub mod levers;
 mod model;
 mod overrides;
 mod parse;
@@ -23,6 +24,7 @@ pub mod yaml;
 
 pub use crate::provider::wire::DeadlineForm;
 pub use checks::{CHECKS, Known};
+pub use levers::{Lever, Pull};
 pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
     Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,

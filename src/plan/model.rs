@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Variant;
+use super::{Lever, Variant};
 use crate::admission;
 use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
@@ -41,6 +41,8 @@ pub struct Plan {
     pub checks: BTreeMap<String, CheckOverride>,
     /// Named changes of the plan, for simulations.
     pub variants: Vec<Variant>,
+    /// What could be done about the event; for the forecast.
+    pub levers: Vec<Lever>,
 }
 
 /// What is tried, and how it is called.
@@ -156,6 +158,9 @@ pub struct Refusal {
     pub throttled: Vec<u16>,
     /// A refusal that comes later than this was admitted first: it is expired, unless it names another reason.
     pub fast_within: Duration,
+    /// Headers that mark a refusal, by lower-case name: the same status without them is a failure. None where every
+    /// such status is a refusal.
+    pub marked_by: BTreeMap<String, Wanted>,
     /// Headers it must have, by lower-case name.
     pub headers: BTreeMap<String, Wanted>,
     /// Members its JSON body must have, by JSON pointer.

@@ -1,6 +1,6 @@
 use super::environment::{self, Lookup};
 use super::{
-    AbortRule, Expect, Plan, Source, Validity, Variant, across, checks, overrides, rehearsal, target,
+    AbortRule, Expect, Plan, Source, Validity, Variant, across, checks, levers, overrides, rehearsal, target,
     variants, yaml,
 };
 use crate::provider;
@@ -101,6 +101,10 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         Some(reader) => variants::read(&reader),
         None => Some(Vec::new()),
     };
+    let levers = match map.reader("levers") {
+        Some(reader) => levers::read(&reader, requests.as_ref(), provider.as_ref()),
+        None => Some(Vec::new()),
+    };
     // what is small and wrong is reported by now; the rest is still checked against itself, so that all faults show
     let (rehearsal, probes) = rehearsal.unwrap_or_default();
     Some(Plan {
@@ -119,6 +123,7 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         max_outstanding: max_outstanding.unwrap_or(MOST_OUTSTANDING),
         checks: checks.unwrap_or_default(),
         variants: variants.unwrap_or_default(),
+        levers: levers.unwrap_or_default(),
     })
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::CHECKS;
+use super::{CHECKS, levers};
 
 mod load;
 mod policy;
@@ -30,6 +30,7 @@ pub fn plan() -> Value {
             ("max_outstanding", whole("the most requests open at once")),
             ("checks", checks()),
             ("variants", list(variant(), "named changes of the plan, for simulations")),
+            ("levers", list(lever(), "what could be done about the event, for the forecast")),
         ],
     );
     let head = json!({
@@ -154,6 +155,7 @@ fn expect() -> Value {
             ("shed", statuses("statuses of a refusal for scarcity; default 503")),
             ("throttled", statuses("statuses of a refusal for entitlement; default 429")),
             ("fast_within", form("duration", "a refusal later than this was admitted first")),
+            ("marked_by", names_to(wanted(), "headers without which the same status is a failure")),
             ("headers", names_to(wanted(), "headers it must have")),
             ("body", names_to(wanted(), "members its JSON body must have, by JSON pointer")),
         ],
@@ -186,6 +188,34 @@ fn abort_rule() -> Value {
             ("after", form("duration", "but not before this much of the run has passed")),
         ],
     )
+}
+
+fn lever() -> Value {
+    let quota = json!({ "anyOf": [{ "$ref": "#/$defs/tokens" },
+        { "type": "string", "pattern": "^\\+[0-9][0-9_./ ]*%?$|\\$\\{" }] });
+    let tokens = json!({ "anyOf": [{ "$ref": "#/$defs/tokens" }, { "$ref": "#/$defs/share" }] });
+    let amount = |name: &str| match name {
+        "more_quota" => quota.clone(),
+        "shed_tier" => whole(""),
+        "shrink_tokens" => tokens.clone(),
+        _ => form("share", ""),
+    };
+    let kinds = levers::ALL.iter().map(|kind| {
+        let mut schema = amount(kind.name);
+        schema["description"] = json!(format!("{}: {}", kind.about, kind.example));
+        (kind.name.to_owned(), schema)
+    });
+    let mut lever = object(
+        &["name"],
+        "something that could be done; beside its name it has one other key",
+        [("name", word("what people call it, unique in the plan"))],
+    );
+    if let Some(properties) = lever["properties"].as_object_mut() {
+        properties.extend(kinds);
+    }
+    lever["minProperties"] = json!(2);
+    lever["maxProperties"] = json!(2);
+    lever
 }
 
 fn checks() -> Value {

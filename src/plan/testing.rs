@@ -21,25 +21,10 @@ pub(crate) fn plan() -> Plan {
         window: provider::Window::Bucket,
         charge: provider::Charge::Reservation,
     };
-    let phase = |name: &str, rate: &str, secs, event| Phase {
-        name: name.into(),
-        rate: Rate::parse(rate).unwrap(),
-        lasts: Duration::from_secs(secs),
-        event,
-    };
     Plan {
         name: "smoke".into(),
         about: String::new(),
-        load: Load {
-            seed: 7,
-            arrivals: read(&text("constant")),
-            late: Late::Send,
-            phases: vec![
-                phase("before", "480/min", 2, false),
-                phase("promotion", "4800/min", 12, true),
-                phase("after", "480/min", 8, false),
-            ],
-        },
+        load: load(),
         requests: mix(&[]),
         provider: provider::Config {
             listen: "127.0.0.1:0".into(),
@@ -80,6 +65,7 @@ pub(crate) fn plan() -> Plan {
                 shed: vec![503],
                 throttled: vec![429],
                 fast_within: Duration::from_millis(100),
+                marked_by: BTreeMap::new(),
                 headers: BTreeMap::new(),
                 body: BTreeMap::new(),
             },
@@ -94,7 +80,23 @@ pub(crate) fn plan() -> Plan {
         max_outstanding: 20_000,
         checks: BTreeMap::new(),
         variants: Vec::new(),
+        levers: Vec::new(),
     }
+}
+
+fn load() -> Load {
+    let phase = |name: &str, rate: &str, secs, event| Phase {
+        name: name.into(),
+        rate: Rate::parse(rate).unwrap(),
+        lasts: Duration::from_secs(secs),
+        event,
+    };
+    let phases = vec![
+        phase("before", "480/min", 2, false),
+        phase("promotion", "4800/min", 12, true),
+        phase("after", "480/min", 8, false),
+    ];
+    Load { seed: 7, arrivals: read(&text("constant")), late: Late::Send, phases }
 }
 
 /// The smoke plan's policy with some keys replaced.

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use super::{
-    CheckPart, ClassPart, Distribution, DrainPart, Forecasts, Latency, LatencyPart, LoadPart, MemoryPart,
-    OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA, Totals,
-    ValidityPart, WindowPart,
+    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
+    MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart,
+    SCHEMA, Totals, ValidityPart, WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
-use crate::measure::{Hist, Measures, Memory, Tally, Window};
+use crate::measure::{Cause, Hist, Measures, Memory, Often, Tally, Window};
 use crate::observe::Outcome;
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -77,6 +77,7 @@ impl Report {
                 busiest_sent_per_s: sent,
             },
             totals: totals(measures),
+            failures: failures(measures),
             classes: classes(plan, measures),
             onset: onset(measures),
             drain: drain(measures),
@@ -105,6 +106,16 @@ fn validity(validity: &Validity) -> ValidityPart {
         achieved_ratio: validity.achieved,
         reasons: validity.reasons.clone(),
     }
+}
+
+fn failures(measures: &Measures) -> Vec<FailurePart> {
+    let part = |(cause, often): (Cause, Often)| FailurePart {
+        cause: cause.to_string(),
+        count: often.count,
+        first_s: often.first.as_secs_f64(),
+        last_s: often.last.as_secs_f64(),
+    };
+    measures.failures.iter().map(part).collect()
 }
 
 fn totals(measures: &Measures) -> Totals {

@@ -11,24 +11,28 @@ use std::io;
 mod build;
 mod dry_run;
 mod escape;
+mod explain;
 mod forecast_text;
 mod json;
 mod lines;
 mod model;
 mod plan_part;
+mod predict;
 mod table;
 mod terminal;
 
 pub use build::{Inputs, RunHeader};
 pub use dry_run::DryRun;
 pub use escape::plain;
+pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
 pub use model::{
-    CheckPart, ClassPart, Distribution, DrainPart, Forecasts, Latency, LatencyPart, LoadPart, MemoryPart,
-    OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA, Totals,
-    ValidityPart, WindowPart,
+    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
+    MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA,
+    Totals, ValidityPart, WindowPart,
 };
 pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
+pub use predict::{predict_json, predict_text};
 pub use table::{RoundTable, Table, TableRow};
 
 /// Every form of a report, sorted.

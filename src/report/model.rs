@@ -28,6 +28,9 @@ pub struct Report {
     pub load: LoadPart,
     /// What became of it.
     pub totals: Totals,
+    /// Failed attempts by cause; their counts add up to all of them.
+    #[serde(default)]
+    pub failures: Vec<FailurePart>,
     /// The same by class.
     pub classes: Vec<ClassPart>,
     /// The first shed of the event.
@@ -46,6 +49,19 @@ pub struct Report {
     pub checks: Vec<CheckPart>,
     /// Raw refusals, as evidence.
     pub refusals: Vec<RawRefusal>,
+}
+
+/// Attempts that failed for one cause.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FailurePart {
+    /// The cause in words: `connection refused`, `status 502`.
+    pub cause: String,
+    /// How many.
+    pub count: u64,
+    /// When the first ended, from the start of the load.
+    pub first_s: f64,
+    /// When the last did.
+    pub last_s: f64,
 }
 
 /// Which run.

@@ -121,6 +121,12 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
         HEAD,
         &format!("{} offered = {sum}{rest}", thousands(t.offered)),
     )?;
+    for failure in &report.failures {
+        let (first, last) = (seconds(failure.first_s), seconds(failure.last_s));
+        let when = if failure.count == 1 { format!("at {first}") } else { format!("from {first} to {last}") };
+        let text = format!("{} failed: {}, {when}", thousands(failure.count), failure.cause);
+        lines.item("", Colour::None, HEAD, &text)?;
+    }
     let Some(completed) = report.latency.by_outcome.get("completed") else { return Ok(()) };
     let pair = |from: &super::Distribution| {
         let time = |us: Option<u64>| seconds(us.unwrap_or(0) as f64 / 1e6);

@@ -46,7 +46,7 @@ fn rendered(report: &Report, format: &str, style: Style) -> String {
 }
 
 /// Compares with `fixtures/golden/<name>`; `UPDATE_GOLDEN=1` writes it anew.
-fn golden(name: &str, text: &str) {
+pub(super) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -243,6 +243,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             retry_after: retry_after.map(RetryAfter::After),
             reason,
             usable: status == 200,
+            marked: true,
             shape: Ok(()),
         };
         (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });

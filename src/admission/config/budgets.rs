@@ -73,7 +73,8 @@ impl Budgets {
             None => Some(standard.and_then(|s| s.concurrent)),
         };
         let burst = map.or("burst", standard.map_or(Duration::from_millis(900), |s| s.burst));
-        let period = map.reader("window").map_or(Some(standard.and_then(|s| s.period)), |r| read_window(&r));
+        let period =
+            map.reader("window").map_or_else(|| Some(standard.and_then(|s| s.period)), |r| read_window(&r));
         let budgets = Self {
             tokens: tokens?,
             requests: requests?,

@@ -358,3 +358,85 @@ fn one_event_does_a_bounded_amount_of_work() {
     assert!(next > bench.now && next <= bench.now + Duration::from_millis(1));
     assert!(bench.pass(10).len() >= 3_900, "the rest a moment later");
 }
+
+/// As in BerriAI/litellm#39309: what is refused for one budget takes nothing from another.
+#[test]
+fn a_refusal_for_want_of_a_slot_leaves_the_rate_alone() {
+    let budgets = read_budgets("{ requests_per_minute: 2, concurrent: 1, window: { fixed: 60s } }");
+    let mut bench = Bench::new(&Config { budgets, bound: read("{ requests: 0 }"), ..config() });
+    assert_eq!(forwarded(&bench.arrive(ask(1))), [0]);
+    assert!(matches!(bench.arrive(ask(1))[..], [Effect::Shed { .. }]), "the slot is taken");
+    bench.settle(0, None, None);
+    assert_eq!(forwarded(&bench.arrive(ask(1))), [2], "two of two in this minute");
+    bench.settle(2, None, None);
+    assert!(matches!(bench.arrive(ask(1))[..], [Effect::Shed { .. }]), "and not a third");
+}
+
+/// As in lzvxck/seri-agent#125: each tenant within its limit, the sum above the provider's. What is too much is refused
+/// here and never reaches the provider.
+#[test]
+fn tenants_within_their_limits_do_not_add_up_to_more_than_the_quota() {
+    let tenant = |i| read(&format!("{{ name: t{i}, requests: 10/min, window: {{ fixed: 60s }} }}"));
+    let budgets = read_budgets("{ requests_per_minute: 20, window: { fixed: 60s } }");
+    let tenants = (0..3).map(tenant).collect();
+    let mut bench = Bench::new(&Config { budgets, tenants, ..config() });
+    for minute in 0..3 {
+        let (mut sent, mut shed, mut throttled) = (0, 0, 0);
+        for n in 0..36u16 {
+            for effect in bench.arrive(Ask { tenant: TenantId(n % 3), ..ask(1) }) {
+                match effect {
+                    Effect::Forward { .. } => sent += 1,
+                    Effect::Shed { .. } => shed += 1,
+                    Effect::Throttle { .. } => throttled += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        // twelve of each: what a shared lack refuses is not counted against the tenant
+        assert_eq!((sent, shed, throttled), (20, 16, 0), "minute {minute}");
+        bench.pass(60_000);
+    }
+}
+
+/// As in BerriAI/litellm#16011: a limit of ten is ten, however many come.
+#[test]
+fn calls_at_once_stay_within_their_number() {
+    let mut bench = Bench::new(&Config { budgets: read_budgets("{ concurrent: 10 }"), ..config() });
+    let mut ends: Vec<(u64, u64)> = Vec::new();
+    for ms in (0..20_000).step_by(10) {
+        let mut effects = bench.pass(10);
+        for (_, id) in ends.extract_if(.., |(end, _)| *end <= ms) {
+            effects.extend(bench.settle(id, None, None));
+        }
+        effects.extend(bench.arrive(ask(1)));
+        ends.extend(forwarded(&effects).into_iter().map(|id| (ms + 1_000, id)));
+        assert!(bench.machine.gauge().in_flight <= 10);
+    }
+    assert_eq!(bench.machine.gauge().in_flight, 10);
+}
+
+/// As in digitalocean/nginxconfig.io#377: a fixed 120 s on a limiter of five a second is a fiction; what the state says
+/// is true to the second.
+#[test]
+fn a_time_from_the_state_is_true_where_a_constant_is_not() {
+    let with = |retry_after: &str| {
+        let budgets = read_budgets("{ requests_per_minute: 300, burst: 2400ms }");
+        let mut bench = Bench::new(&Config {
+            budgets,
+            bound: read("{ requests: 0 }"),
+            retry_after: read(retry_after),
+            ..config()
+        });
+        let told = (0..13).find_map(|_| match bench.arrive(ask(1))[..] {
+            [Effect::Shed { retry_after, .. }] => retry_after,
+            _ => None,
+        });
+        (bench, told.unwrap())
+    };
+    let (mut bench, told) = with("room");
+    assert_eq!(told, Duration::from_secs(1));
+    bench.pass(200);
+    assert_eq!(forwarded(&bench.arrive(ask(1))), [13], "the next slot is there after 0.2 s");
+    let (_, told) = with("{ constant: 120s }");
+    assert_eq!(told, 600 * Duration::from_millis(200));
+}

@@ -43,7 +43,8 @@ impl Bench {
     }
 
     fn answer(&mut self, seq: u64, ms: u64, status: u16, reason: Option<Reason>) -> &Record {
-        let answer = Answer { status, retry_after: None, reason, usable: status == 200, shape: Ok(()) };
+        let answer =
+            Answer { status, retry_after: None, reason, usable: status == 200, marked: true, shape: Ok(()) };
         self.see(&Sighting::Answered { attempt: attempt(seq), at: Moment::from_millis(ms), answer });
         self.ended.last().unwrap()
     }
@@ -149,4 +150,26 @@ fn what_is_open_at_the_end_is_unfinished_and_the_sum_is_exact() {
         [(Outcome::Unfinished, true), (Outcome::Unfinished, true), (Outcome::Unfinished, false)]
     );
     assert_eq!(bench.joiner.gauge().outstanding, 0);
+}
+
+/// As in envoyproxy/envoy#15168: a full circuit breaker and a broken upstream answer with the same status; the mark of
+/// the first tells them apart.
+#[test]
+fn a_refusal_without_its_mark_is_a_failure() {
+    let mut bench = Bench::new();
+    for seq in 0..25 {
+        let (attempt, at) = (attempt(seq), Moment::from_millis(seq * 10 + 1));
+        bench.send(seq, seq * 10);
+        let answer = Answer {
+            status: 503,
+            retry_after: None,
+            reason: None,
+            usable: false,
+            marked: seq < 21,
+            shape: Ok(()),
+        };
+        bench.see(&Sighting::Answered { attempt, at, answer });
+    }
+    let count = |outcome| bench.ended.iter().filter(|r| r.outcome == outcome).count();
+    assert_eq!((count(Outcome::Shed), count(Outcome::Failed)), (21, 4));
 }

@@ -159,7 +159,7 @@ fn any_other_gate_counts_like_the_small_program() {
     };
     for _ in 0..40 {
         // hundredths of a request a round
-        let weights = [random(50, 4_000), random(2_000, 30_000), random(20, 800)];
+        let weights = [random(50, 4_000), random(2_000, 30_000), random(100, 800)];
         let units = [random(1, 4), random(1, 4), random(20, 90)];
         let demand: u64 = weights.iter().zip(units).map(|(weight, units)| weight * units).sum::<u64>() / 100;
         let capacity = (demand * random(60, 130) / 100).max(120);
