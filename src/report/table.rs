@@ -116,8 +116,12 @@ impl RoundTable {
         about.item(&self.plan, Colour::None, self.plan.chars().count() + 2, &demand)?;
         let flow = |class: &crate::simulate::RoundClass| {
             format!(
-                "{} (tier {}, {} units, {:.2} a round)",
-                class.name, class.tier, class.units, class.usual_per_round
+                "{} (tier {}, {} {}, {:.2} a round)",
+                class.name,
+                class.tier,
+                class.units,
+                if class.units == 1 { "unit" } else { "units" },
+                class.usual_per_round
             )
         };
         let flows: Vec<_> = usual.classes.iter().map(flow).collect();

@@ -8,12 +8,14 @@
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
 mod drained;
+mod replay;
 mod rounds;
 mod summary;
 mod timers;
 mod world;
 
 pub use drained::{NeverDrains, until_drained};
+pub use replay::{Agreement, Met, Mismatch, Recorded, replay};
 pub use rounds::{NoRounds, RoundClass, Rounds, rounds};
 pub use summary::{COLUMNS, Column, Summary};
 
