@@ -14,6 +14,7 @@ pub mod faults;
 mod list;
 pub mod load;
 mod progress;
+mod report;
 mod run;
 mod schema;
 pub mod serve;
@@ -36,6 +37,7 @@ pub struct Cli {
 enum Command {
     Completions(completions::Args),
     List(list::Args),
+    Report(report::Args),
     Run(run::Args),
     Schema(schema::Args),
     Serve(serve::ServeArgs),
@@ -47,6 +49,7 @@ impl Cli {
         match self.command {
             Command::Completions(args) => args.run(),
             Command::List(args) => args.run(),
+            Command::Report(args) => args.run(),
             Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),
             Command::Serve(args) => args.run(self.quiet),

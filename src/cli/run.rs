@@ -163,14 +163,20 @@ fn fresh(parent: &Path, run_id: &str) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Writes the report beside its place first, so that none is ever half there.
+/// The report's other forms beside it.
+const BESIDE: &[(&str, &str)] = &[("html", "report.html"), ("junit", "junit.xml"), ("markdown", "report.md")];
+
+/// Writes the report in every form that has a file, each beside its place first, so that none is ever half there.
 fn write(report: &Report, folder: &Path) -> io::Result<()> {
-    let json = report::find("json").ok_or(io::ErrorKind::Unsupported)?;
-    let mut text = Vec::new();
-    (json.render)(report, &Style::default(), &mut text)?;
-    let draft = folder.join(format!(".{REPORT}"));
-    fs::write(&draft, text)?;
-    fs::rename(draft, folder.join(REPORT))
+    for (form, file) in [("json", REPORT)].iter().chain(BESIDE) {
+        let format = report::find(form).ok_or(io::ErrorKind::Unsupported)?;
+        let mut text = Vec::new();
+        (format.render)(report, &Style::default(), &mut text)?;
+        let draft = folder.join(format!(".{file}"));
+        fs::write(&draft, text)?;
+        fs::rename(draft, folder.join(file))?;
+    }
+    Ok(())
 }
 
 fn cannot_write(folder: &Path, error: &io::Error) -> Failure {
@@ -201,17 +207,19 @@ fn lines(text: &str) -> String {
 }
 
 /// A result. A reader that has gone away (`| head`) is no error.
-fn print(text: &[u8]) {
+pub(super) fn print(text: &[u8]) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text).and_then(|()| out.flush());
 }
 
-fn style() -> Style {
+/// How results are dressed on stdout.
+pub(super) fn style() -> Style {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style { colour: io::stdout().is_terminal() && !plain, ascii: false }
 }
 
-fn format(name: &str) -> Result<&'static Format, String> {
+/// The form with this name, or the names there are.
+pub(super) fn format(name: &str) -> Result<&'static Format, String> {
     report::find(name).ok_or_else(|| {
         let known: Vec<_> = report::ALL.iter().map(|format| format.name).collect();
         format!("known: {}", known.join(", "))

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Amount, Basis};
@@ -8,7 +9,7 @@ use crate::plan::Plan;
 use crate::units::Tokens;
 
 /// What may wait, from the caller's deadline down to what a fresh caller may use.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueBound {
     /// Q = r·D: what drains while a caller is patient.
     pub deadline_only: Amount,

@@ -13,9 +13,15 @@ mod dry_run;
 mod escape;
 mod forecast_text;
 mod json;
+mod junit;
 mod lines;
+mod markdown;
 mod model;
 mod plan_part;
+mod read;
+mod schema;
+mod sentences;
+mod tame;
 mod terminal;
 
 pub use build::{Inputs, RunHeader};
@@ -28,9 +34,11 @@ pub use model::{
     Totals, ValidityPart, WindowPart,
 };
 pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
+pub use read::{MOST_BYTES, Unreadable, read};
+pub use schema::schema;
 
 /// Every form of a report, sorted.
-pub const ALL: &[Format] = &[json::FORMAT, terminal::FORMAT];
+pub const ALL: &[Format] = &[json::FORMAT, junit::FORMAT, markdown::FORMAT, terminal::FORMAT];
 
 /// An entry of [`ALL`].
 pub struct Format {
