@@ -30,8 +30,8 @@ pub use escape::plain;
 pub use forecast_text::forecast_text;
 pub use model::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
-    MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA,
-    Totals, ValidityPart, WindowPart,
+    MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart, RunPart,
+    SCHEMA, Totals, ValidityPart, WindowPart,
 };
 pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
 pub use read::{MOST_BYTES, Unreadable, read};

@@ -240,6 +240,22 @@ pub struct RetryAfterPart {
     pub distinct: u64,
     /// Callers that came back as told.
     pub probes: ProbesPart,
+    /// Some of them, at most 400: a sample.
+    #[serde(default)]
+    pub returned: Vec<ReturnPart>,
+}
+
+/// A refused caller that came back as told.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReturnPart {
+    /// Its number.
+    pub seq: u64,
+    /// How long it was told to wait.
+    pub announced_s: f64,
+    /// How long it took from its refusal to its answer, or to another refusal.
+    pub waited_s: f64,
+    /// Whether it was answered in time.
+    pub kept: bool,
 }
 
 /// Callers that came back as told.
