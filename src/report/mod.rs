@@ -12,6 +12,7 @@ mod build;
 mod dry_run;
 mod escape;
 mod forecast_text;
+pub mod html;
 mod json;
 mod junit;
 mod lines;
@@ -38,7 +39,7 @@ pub use read::{MOST_BYTES, Unreadable, read};
 pub use schema::schema;
 
 /// Every form of a report, sorted.
-pub const ALL: &[Format] = &[json::FORMAT, junit::FORMAT, markdown::FORMAT, terminal::FORMAT];
+pub const ALL: &[Format] = &[html::FORMAT, json::FORMAT, junit::FORMAT, markdown::FORMAT, terminal::FORMAT];
 
 /// An entry of [`ALL`].
 pub struct Format {
