@@ -9,7 +9,7 @@ use crate::measure::testing::{arrive, flash, healthy, record, smoke};
 use crate::observe::{Outcome, RetryAfter};
 use crate::plan::{Plan, TargetKind};
 
-fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
+pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
     let scene = Scene { plan, forecast: &forecast, measures, live: true, setting: None };
     let judgement = Judgement::of(&scene, interrupted);
@@ -237,7 +237,7 @@ fn junit_suites_of_two_runs_never_share_a_name_and_a_time() {
 }
 
 /// A report in which a server put everything that means something somewhere.
-fn hostile() -> Report {
+pub(super) fn hostile() -> Report {
     let plan = smoke().plan();
     let mut report = report(&plan, &healthy(&plan), false);
     let nasty = "<script>alert(1)</script>\u{0}\u{1b}[2J\u{202e}\u{fffe}\u{85}]]>\"'&|`@all";

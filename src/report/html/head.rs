@@ -40,11 +40,11 @@ pub(super) fn verdict(report: &Report, running: Option<Running>) -> Markup {
 pub(super) fn facts(report: &Report) -> Markup {
     html! {
         ul.facts {
-            li { b { "the run" } " " (sentences::own(report)) "; " (sentences::busiest(report)) }
-            li { b { "load" } " " (sentences::offered(report)) }
-            li { b { "requests" } " " (sentences::requests(report)) }
-            @for failure in sentences::failures(report) { li { b { "failed" } " " (failure) } }
-            @if let Some(latency) = sentences::latency(report) { li { b { "latency" } " " (latency) } }
+            li { b { "the run" } span { (sentences::own(report)) "; " (sentences::busiest(report)) } }
+            li { b { "load" } span { (sentences::offered(report)) } }
+            li { b { "requests" } span { (sentences::requests(report)) } }
+            @for failure in sentences::failures(report) { li { b { "failed" } span { (failure) } } }
+            @if let Some(latency) = sentences::latency(report) { li { b { "latency" } span { (latency) } } }
         }
     }
 }

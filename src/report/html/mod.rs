@@ -65,7 +65,8 @@ pub fn waiting(what: &str) -> String {
 
 fn whole(title: &str, live: bool, main: &Markup) -> Markup {
     // a script that is in the page is allowed by its digest; `tests/html.rs` fails where one does not fit
-    let policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+    let policy =
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
     let scripts = "script-src 'sha256-OYrQNJqLmxzH5EnTKk21zKLg1zdNdvwuB/4dQZ6tDAI=' 'sha256-ENCHSWAxM46DU5jdzGPm4v8isnCnfTi9k6h45NnY96E='";
     let connect = if live { "; connect-src 'self'" } else { "" };
     html! {

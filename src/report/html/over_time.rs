@@ -3,25 +3,24 @@
 use maud::{Markup, html};
 
 use super::super::{Report, sentences};
-use super::chart::{Chart, Level, Mark, Series};
+use super::chart::{Chart, Level, Mark, Series, short};
 use super::times::{Times, mean, most, rate};
 use crate::check::words::{number, seconds, thousands};
 use crate::units::Bytes;
 
 /// The phases, over which all charts line up.
 pub(super) fn strip(times: &Times<'_>) -> Markup {
-    let rest = times.end - times.bands.last().map_or(0.0, |band| band.to);
     html! {
         h2 { "Over time" }
         div.frame {
             div.strip {
                 @for band in &times.bands {
-                    div.event[band.phase.event] style={ "flex:" (format!("{:.4}", (band.to - band.from) / times.end)) " 1 0" }
+                    @let (from, to) = (100.0 * times.share(band.from), 100.0 * times.share(band.to));
+                    div.event[band.phase.event] style={ "left:" (short(from)) "%;width:" (short(to - from)) "%" }
                         title={ (band.phase.name) ": " (number(band.phase.rate_per_min)) "/min for " (seconds(band.phase.lasts_s)) } {
                         (band.phase.name) @if band.phase.event { " (event)" } " · " (number(band.phase.rate_per_min)) "/min"
                     }
                 }
-                @if rest > 0.0 { div style={ "flex:" (format!("{:.4}", rest / times.end)) " 1 0" } {} }
             }
         }
     }
