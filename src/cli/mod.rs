@@ -9,6 +9,7 @@ use std::io::Write;
 use clap::Parser;
 
 mod completions;
+mod dashboard;
 pub mod exit;
 pub mod faults;
 mod list;

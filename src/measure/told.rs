@@ -34,18 +34,18 @@ impl Told {
     /// Takes in an attempt, if it is a first one that was told when to return, or a return that ended.
     pub(super) fn record(&mut self, record: &Record) {
         let key = (scattered(record.attempt.seq), record.attempt.seq);
-        match (&record.retry_after, record.outcome) {
-            _ if record.probe => {
-                if !matches!(record.outcome, Outcome::Unsent | Outcome::Unfinished) {
-                    keep(&mut self.came, key, (record.ended, record.outcome == Outcome::Completed));
-                }
+        if record.probe {
+            if !matches!(record.outcome, Outcome::Unsent | Outcome::Unfinished) {
+                keep(&mut self.came, key, (record.ended, record.outcome == Outcome::Completed));
             }
-            (Some(RetryAfter::After(span)), Outcome::Shed | Outcome::Throttled | Outcome::Expired)
-                if record.attempt.nth == 0 =>
-            {
-                keep(&mut self.told, key, (record.ended, *span));
-            }
-            _ => {}
+            return;
+        }
+        let refused = matches!(record.outcome, Outcome::Shed | Outcome::Throttled | Outcome::Expired);
+        if let Some(RetryAfter::After(span)) = &record.retry_after
+            && refused
+            && record.attempt.nth == 0
+        {
+            keep(&mut self.told, key, (record.ended, *span));
         }
     }
 

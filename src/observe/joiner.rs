@@ -46,7 +46,7 @@ pub struct Ghost {
 }
 
 /// Joins both sides of every request by its id.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Joiner {
     mix: Mix,
     refusal: Refusal,
@@ -61,7 +61,7 @@ pub struct Joiner {
 }
 
 /// An attempt that has not ended for its caller.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     class: ClassId,
     probe: bool,
@@ -77,7 +77,7 @@ struct Open {
 }
 
 /// An attempt that has ended for its caller.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Gone {
     class: ClassId,
     due: Moment,

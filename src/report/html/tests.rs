@@ -106,7 +106,11 @@ fn a_run_that_goes_on_passes_nothing_and_looks_for_more() {
     let running = Running { at_s: 12.0, lasts_s: 22.0 };
     let page = page(&passed(), Some(running)).unwrap();
     assert!(page.contains("RUNNING") && !page.contains("✓") && page.contains("12 s of 22 s"));
-    assert!(page.contains("setInterval(look, 2000)") && page.contains("http-equiv=\"refresh\""));
+    assert!(
+        page.contains("data-running")
+            && page.contains("setInterval(")
+            && page.contains("http-equiv=\"refresh\"")
+    );
     assert!(!rendered(&passed()).contains("setInterval"));
     assert!(waiting("smoke").contains("WAITING"));
 }
