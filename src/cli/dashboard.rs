@@ -33,6 +33,10 @@ const HEAD: Duration = Duration::from_secs(15);
 const MOST_HEAD: usize = 16 << 10;
 /// How old a page may be when it is given out again.
 const FRESH: Duration = Duration::from_secs(1);
+/// How long the run is given to say how it stands, in steps of [`STEP`].
+const STEPS: u32 = 25;
+/// From one look at the board to the next.
+const STEP: Duration = Duration::from_millis(20);
 /// Who has looked within this time is waiting for the end of the run, too.
 const WATCHING: Duration = Duration::from_secs(5);
 /// How long a run's end is waited for being looked at: a little more than a page waits before it looks again.
@@ -136,22 +140,42 @@ impl Dashboard {
 }
 
 impl Desk {
-    fn page(&self) -> Bytes {
+    async fn page(&self) -> Bytes {
         let now = self.clock.now();
-        let standing = self.board.look();
+        {
+            let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
+            page.looked = Some(now);
+            if page.over {
+                self.seen_the_end.store(true, Ordering::Release);
+            }
+            if page.over || page.made.is_some_and(|made| now.since(made) < FRESH) {
+                return page.text.clone();
+            }
+        }
+        let text = Bytes::from((self.draw)(self.newer().await.as_deref()));
         let mut page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
-        page.looked = Some(now);
-        if page.over {
-            self.seen_the_end.store(true, Ordering::Release);
-        } else if page.made.is_none_or(|made| now.since(made) >= FRESH) {
-            page.text = (self.draw)(standing.as_deref()).into();
-            page.made = Some(now);
+        if !page.over {
+            (page.text, page.made) = (text, Some(now));
         }
         page.text.clone()
     }
 
-    fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let (status, kind, body) = if !for_us(headers) {
+    /// How the run stands now; the latest that is known, if it does not say within half a second.
+    async fn newer(&self) -> Option<Arc<Standing>> {
+        let before = self.board.look();
+        let is_new = |standing: &Arc<Standing>| before.as_ref().is_none_or(|old| !Arc::ptr_eq(old, standing));
+        for _ in 0..STEPS {
+            if let Some(standing) = self.board.latest().filter(is_new) {
+                return Some(standing);
+            }
+            tokio::time::sleep(STEP).await;
+        }
+        before
+    }
+
+    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+        let (method, path) = (request.method(), request.uri().path());
+        let (status, kind, body) = if !for_us(request.headers()) {
             (StatusCode::FORBIDDEN, "text/plain", Bytes::from_static(b"call it by its address\n"))
         } else if path != "/" {
             (StatusCode::NOT_FOUND, "text/plain", Bytes::from_static(b"the page is at /\n"))
@@ -162,7 +186,7 @@ impl Desk {
                 Bytes::from_static(b"it can be read, that is all\n"),
             )
         } else {
-            (StatusCode::OK, "text/html; charset=utf-8", self.page())
+            (StatusCode::OK, "text/html; charset=utf-8", self.page().await)
         };
         let mut response = Response::new(Full::new(body));
         *response.status_mut() = status;
@@ -197,8 +221,8 @@ async fn serve(desk: Arc<Desk>, listener: tokio::net::TcpListener) {
         let desk = Arc::clone(&desk);
         tokio::spawn(async move {
             let service = service_fn(move |request: Request<Incoming>| {
-                let answer = desk.answer(request.method(), request.uri().path(), request.headers());
-                async move { Ok::<_, Infallible>(answer) }
+                let desk = Arc::clone(&desk);
+                async move { Ok::<_, Infallible>(desk.answer(&request).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())

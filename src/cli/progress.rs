@@ -216,7 +216,9 @@ impl Terms {
 
 /// `00:51 of 02:10, 01:19 left`
 fn remaining(total: Duration, lasts: Duration) -> String {
-    format!("{} of {}, {} left", clock(total), clock(lasts), clock(lasts.saturating_sub(total)))
+    // of whole seconds, so that both add up
+    let left = Duration::from_secs(lasts.as_secs().saturating_sub(total.as_secs()));
+    format!("{} of {}, {} left", clock(total), clock(lasts), clock(left))
 }
 
 fn phase(now: &Snapshot) -> String {

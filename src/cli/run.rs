@@ -206,7 +206,10 @@ fn drawn(whole: &Whole, standing: &Standing) -> String {
         Inputs { header, plan, event, rehearsal, measures, judgement: &judgement, refusals: Vec::new() };
     let lasts_s = plan.load.end().since(Moment::ZERO).as_secs_f64();
     let running = report::html::Running { at_s: at.as_secs_f64(), lasts_s };
-    report::html::page(&Report::of(inputs), Some(running)).unwrap_or_else(|e| format!("no page: {e}"))
+    let mut report = Report::of(inputs);
+    // what is open counts as unfinished now, and its end lies ahead: only whole windows are shown
+    report.windows.retain(|window| window.from_s + window.width_s <= running.at_s);
+    report::html::page(&report, Some(running)).unwrap_or_else(|e| format!("no page: {e}"))
 }
 
 /// The report's file in its folder.

@@ -28,6 +28,11 @@ impl Board {
     /// The latest that was left, and a wish for a newer one.
     pub fn look(&self) -> Option<Arc<Standing>> {
         self.0.wanted.store(true, Ordering::Release);
+        self.latest()
+    }
+
+    /// The latest that was left.
+    pub fn latest(&self) -> Option<Arc<Standing>> {
         self.0.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

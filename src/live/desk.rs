@@ -102,8 +102,8 @@ impl Desk {
             }
             if turn.is_multiple_of(CARE) {
                 self.care(provider);
-                self.post(now);
             }
+            self.post(now);
             if turn.is_multiple_of(SHOW) {
                 let at = self.on_the_load(now);
                 watch(&self.fold.snapshot(at));
@@ -180,6 +180,7 @@ impl Desk {
         }
     }
 
+    /// Leaves how the run stands on the board, if someone has looked there.
     fn post(&self, now: Moment) {
         if let Some(board) = &self.board {
             let at = self.on_the_load(now);
