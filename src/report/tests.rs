@@ -259,6 +259,17 @@ pub(super) fn hostile() -> Report {
 }
 
 #[test]
+fn no_form_shows_a_header_of_the_plan() {
+    let plan = smoke().plan();
+    assert!(plan.target.request.headers.values().any(|value| value.contains("a-secret")));
+    let report = report(&plan, &broken(&plan), false);
+    for format in ALL {
+        let text = rendered(&report, format.name, Style::default());
+        assert!(!text.contains("a-secret") && !text.contains("authorization"), "{}", format.name);
+    }
+}
+
+#[test]
 fn nothing_a_server_sent_is_markup_in_any_form() {
     let report = hostile();
     for format in ALL.iter().filter(|format| format.name != "json") {

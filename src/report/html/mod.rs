@@ -1,9 +1,9 @@
 //! The report as one page of HTML: nothing is loaded, no script is needed, and what a server sent is never markup.
 //!
-//! Every text goes through [`tame`](super::tame::tame) and then through the macro that escapes it; the page's policy
-//! (`Content-Security-Policy`) allows no script but the one written here. Charts are SVG by hand, not by a plotting
-//! library: those write colours as numbers and text as pixels, so that one drawing cannot serve light, dark, print, a
-//! phone and a screen reader.
+//! Every text goes through `tame`, which shows control and direction characters as text, and then through the macro
+//! that escapes it; the page's policy (`Content-Security-Policy`) allows no script but the one written here. Charts are
+//! SVG by hand, not by a plotting library: those write colours as numbers and text as pixels, so that one drawing
+//! cannot serve light, dark, print, a phone and a screen reader.
 //!
 //! The order is that of every form: the verdict, the run itself, then shedding, Retry-After, latency, memory, lag.
 

@@ -20,7 +20,9 @@ pub(super) fn section(report: &Report) -> Markup {
     html! {
         h2 { "Retry-After: announced, and waited" }
         @if told.returned.is_empty() {
-            p { "No refused caller came back before the run ended." }
+            @if told.probes.inside.returned + told.probes.after.returned == 0 {
+                p { "No refused caller came back before the run ended." }
+            }
             (numbers(report))
         } @else {
             div.two { (picture(report)) (numbers(report)) }
