@@ -102,3 +102,61 @@ fn tables_schema_and_completions_are_printed() {
         assert!(out(&tenfold(&["completions", shell]).code(0)).0.contains("validate"), "{shell}");
     }
 }
+
+#[test]
+fn a_report_is_shown_again_in_any_form() {
+    let golden = "fixtures/golden/passed.json";
+    let (text, stderr) = out(&tenfold(&["report", golden]).code(0));
+    assert!(text.starts_with("PASSED  smoke") && text.contains(golden), "{text}");
+    assert_eq!(stderr, "");
+    let kept = std::fs::read(golden).unwrap();
+    for (form, begins) in [
+        ("json", "{"),
+        ("html", "<!DOCTYPE html>"),
+        ("junit", "<?xml"),
+        ("markdown", "### "),
+        ("text", "PASSED"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
+        let shown =
+            command.args(["report", "-", "--format", form]).write_stdin(kept.clone()).assert().code(0);
+        assert!(out(&shown).0.starts_with(begins), "{form}");
+    }
+    let (again, _) = out(&tenfold(&["report", golden, "--format", "json"]).code(0));
+    assert_eq!(again.as_bytes(), kept);
+    let (schema, _) = out(&tenfold(&["schema", "report"]).code(0));
+    assert_eq!(schema, std::fs::read_to_string("fixtures/schema/report.schema.json").unwrap());
+}
+
+#[test]
+fn a_bad_report_is_one_message_and_exit_code_2() {
+    let whole = std::fs::read_to_string("fixtures/golden/passed.json").unwrap();
+    let newer = whole.replacen("tenfold.report/1", "tenfold.report/2", 1);
+    let broken = whole.replacen("\"offered\": 1040", "\"offered\": \"many\"", 1);
+    for (text, says) in [
+        (&whole[..900], "it ends in the middle"),
+        ("{\"schema\": \"k6/1\"}", "stdin: it is a `k6/1`"),
+        (newer.as_str(), "update tenfold"),
+        (broken.as_str(), "invalid type: string \"many\", expected u64"),
+        ("\u{1b}[31m", "stdin:1:1: it is no JSON"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
+        let told = command.args(["report", "-"]).write_stdin(text).assert().code(2);
+        let (stdout, stderr) = out(&told);
+        assert!(stdout.is_empty() && stderr.contains(says) && stderr.lines().count() == 1, "{stderr}");
+    }
+    let (_, stderr) = out(&tenfold(&["report", "none.json"]).code(2));
+    assert!(stderr.starts_with("none.json: the report cannot be read"), "{stderr}");
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tenfold"));
+    command.args(["report", "fixtures/golden/passed.json", "--format", "json"]);
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    let mut child =
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!((done.status.code(), done.stderr.as_slice()), (Some(0), &b""[..]));
+}

@@ -203,7 +203,10 @@ fn an_interrupted_command_leaves_a_report_and_no_child() {
     assert!(!std::path::Path::new(&format!("/proc/{gateway}")).exists(), "the gateway is still there");
     let runs: Vec<_> = std::fs::read_dir(out.path().join("smoke")).unwrap().collect();
     assert_eq!(runs.len(), 1);
-    assert!(runs[0].as_ref().unwrap().path().join("report.json").is_file());
+    let folder = runs[0].as_ref().unwrap().path();
+    let mut files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|f| f.unwrap().file_name()).collect();
+    files.sort();
+    assert_eq!(files, ["junit.xml", "report.html", "report.json", "report.md"]);
 }
 
 #[test]
@@ -223,7 +226,7 @@ fn the_command_tells_by_its_exit_code_why_it_did_not_run() {
     let (code, _, said) = run(&["--dry-run", "--target", "http://192.0.2.1/"]);
     assert!(code == 2 && said.contains("--confirm-target 192.0.2.1"), "{said}");
     let (code, _, said) = run(&["--format", "pdf"]);
-    assert!(code == 2 && said.contains("known: json, text"), "{said}");
+    assert!(code == 2 && said.contains("known: html, json, junit, markdown, text"), "{said}");
     assert!(!reports.exists(), "nothing was run, so nothing is written");
 
     let nobody = format!("http://127.0.0.1:{}", free_port());

@@ -9,12 +9,14 @@ use std::io::Write;
 use clap::Parser;
 
 mod completions;
+mod dashboard;
 pub mod exit;
 pub mod faults;
 mod list;
 pub mod load;
 mod predict;
 mod progress;
+mod report;
 mod run;
 mod schema;
 pub mod serve;
@@ -39,6 +41,7 @@ enum Command {
     Completions(completions::Args),
     List(list::Args),
     Predict(predict::Args),
+    Report(report::Args),
     Run(run::Args),
     Schema(schema::Args),
     Serve(serve::ServeArgs),
@@ -52,6 +55,7 @@ impl Cli {
             Command::Completions(args) => args.run(),
             Command::List(args) => args.run(),
             Command::Predict(args) => args.run(self.quiet),
+            Command::Report(args) => args.run(),
             Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),
             Command::Serve(args) => args.run(self.quiet),

@@ -22,6 +22,8 @@ const PLAIN: Duration = Duration::from_secs(5);
 pub(super) struct Progress {
     view: View,
     terms: Terms,
+    /// The first warning, once there is one.
+    warned: Option<String>,
 }
 
 /// What the numbers of a run are compared with.
@@ -35,6 +37,10 @@ struct Terms {
     served: f64,
     /// What the target's memory may reach.
     ceiling: Bytes,
+    /// The most lag a valid run has at the 99th percentile.
+    lag_limit: Duration,
+    /// The largest share a valid run leaves unsent.
+    unsent_limit: f64,
 }
 
 #[derive(Debug)]
@@ -58,6 +64,8 @@ impl Progress {
             bound: declared.then_some(forecast.queue_bound.effective.requests),
             served: plan.provider.quota.tokens.per_sec_f64(),
             ceiling: Bytes::new(forecast.memory.ceiling_bytes),
+            lag_limit: plan.lag_limit(),
+            unsent_limit: plan.validity.unsent.get(),
         };
         let view = if quiet {
             View::Quiet
@@ -66,11 +74,18 @@ impl Progress {
         } else {
             View::Plain(Moment::ZERO + PLAIN)
         };
-        Self { view, terms }
+        Self { view, terms, warned: None }
     }
 
     /// Shows how things stand.
     pub(super) fn show(&mut self, now: &Snapshot) {
+        let first = if self.warned.is_none() { self.terms.at_risk(now) } else { None };
+        if let Some(warning) = &first {
+            self.warned.clone_from(&first);
+            if matches!(self.view, View::Plain(_)) {
+                complain(&format!("warning: {warning}\n"));
+            }
+        }
         match &mut self.view {
             View::Quiet => {}
             View::Plain(next) => {
@@ -83,8 +98,9 @@ impl Progress {
                 bar.set_position(millis(now.at.since(Moment::ZERO).min(now.lasts)));
                 bar.set_prefix(format!("{} · {}", self.terms.title, phase(now)));
                 let total = now.at.since(Moment::ZERO).min(now.lasts);
-                bar.set_message(format!("total {} of {}", clock(total), clock(now.lasts)));
-                for (line, text) in lines.iter().zip(self.terms.block(now)) {
+                bar.set_message(format!("total {}", remaining(total, now.lasts)));
+                let warning = self.warned.iter().map(|warning| format!("warning: {warning}"));
+                for (line, text) in lines.iter().zip(self.terms.block(now).into_iter().chain(warning)) {
                     line.set_message(text);
                 }
             }
@@ -113,7 +129,7 @@ fn drawn(lasts: Duration) -> View {
         line.set_style(style(LINE));
         line
     };
-    View::Drawn { lines: vec![line(), line()], bar }
+    View::Drawn { lines: vec![line(), line(), line()], bar }
 }
 
 /// The first line of the block.
@@ -154,10 +170,9 @@ impl Terms {
 
     /// All of it on one line, shorter.
     fn line(&self, now: &Snapshot) -> String {
-        let total = clock(now.at.since(Moment::ZERO).min(now.lasts));
+        let total = remaining(now.at.since(Moment::ZERO).min(now.lasts), now.lasts);
         format!(
-            "{total} of {} {}: offered {}, goodput {}, shed {}, in flight {}, queue {}, lag p99 {}",
-            clock(now.lasts),
+            "{total}, {}: offered {}, goodput {}, shed {}, in flight {}, queue {}, lag p99 {}",
             phase(now),
             rate(now, now.recent.offered),
             rate(now, now.recent.completions),
@@ -167,6 +182,43 @@ impl Terms {
             lag(now),
         )
     }
+}
+
+/// How little must be seen before a share of it says anything.
+const FEW: u64 = 100;
+/// The part of a limit from which on a run is at risk.
+const RISK: f64 = 0.8;
+
+impl Terms {
+    /// Why the run may turn out invalid, with the first reason only: our own fault, while something can be done.
+    fn at_risk(&self, now: &Snapshot) -> Option<String> {
+        if now.offered < FEW {
+            return None;
+        }
+        let at = clock(now.at.since(Moment::ZERO));
+        let lag = now.lag_p99.filter(|lag| lag.as_secs_f64() >= RISK * self.lag_limit.as_secs_f64());
+        if let Some(lag) = lag {
+            return Some(format!(
+                "at {at} lag p99 was {}, the limit is {}: this machine may be too slow or too busy for the run to be valid",
+                show_duration(lag),
+                show_duration(self.lag_limit)
+            ));
+        }
+        let unsent = now.unsent as f64 / now.offered as f64;
+        (now.unsent > 0 && unsent >= RISK * self.unsent_limit).then(|| {
+            format!(
+                "at {at} {} of {} requests had not been sent in time: the run may not be valid",
+                now.unsent, now.offered
+            )
+        })
+    }
+}
+
+/// `00:51 of 02:10, 01:19 left`
+fn remaining(total: Duration, lasts: Duration) -> String {
+    // of whole seconds, so that both add up
+    let left = Duration::from_secs(lasts.as_secs().saturating_sub(total.as_secs()));
+    format!("{} of {}, {} left", clock(total), clock(lasts), clock(left))
 }
 
 fn phase(now: &Snapshot) -> String {
@@ -231,7 +283,14 @@ mod tests {
 
     fn terms() -> Terms {
         let ceiling = Bytes::new(34_000_000);
-        Terms { title: "flash-promotion · 1/2 scale".into(), bound: Some(55), served: 4_166.7, ceiling }
+        Terms {
+            title: "flash-promotion · 1/2 scale".into(),
+            bound: Some(55),
+            served: 4_166.7,
+            ceiling,
+            lag_limit: Duration::from_millis(30),
+            unsent_limit: 0.001,
+        }
     }
 
     #[test]
@@ -259,8 +318,29 @@ mod tests {
             ..snapshot()
         };
         let line = terms().line(&nothing);
-        assert!(line.starts_with("00:51 of 02:10 ending: offered -, goodput -, shed -,"), "{line}");
+        assert!(
+            line.starts_with("00:51 of 02:10, 01:19 left, ending: offered -, goodput -, shed -,"),
+            "{line}"
+        );
         assert!(terms().block(&nothing)[1].contains("Retry-After -   memory -"));
         assert_eq!(clock(Duration::from_secs(3_725)), "1:02:05");
+    }
+
+    #[test]
+    fn the_first_warning_comes_before_the_run_is_lost_and_not_from_a_handful() {
+        let lag = |millis, offered| {
+            let lag_p99 = Some(Duration::from_millis(millis));
+            terms().at_risk(&Snapshot { lag_p99, offered, ..snapshot() })
+        };
+        assert_eq!(lag(23, 600), None);
+        assert_eq!(lag(41, 99), None, "the first few say nothing");
+        let said = lag(25, 600).unwrap();
+        assert!(said.starts_with("at 00:51 lag p99 was 25 ms, the limit is 30 ms"), "{said}");
+        let unsent = terms().at_risk(&Snapshot { unsent: 1, ..snapshot() }).unwrap();
+        assert!(unsent.contains("1 of 600 requests"), "{unsent}");
+        let mut progress = Progress { view: View::Quiet, terms: terms(), warned: None };
+        progress.show(&Snapshot { lag_p99: Some(Duration::from_millis(25)), ..snapshot() });
+        progress.show(&Snapshot { lag_p99: Some(Duration::from_millis(50)), ..snapshot() });
+        assert_eq!(progress.warned.unwrap(), said, "the first one stays");
     }
 }

@@ -2,18 +2,21 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::dashboard::{self, Dashboard};
 use super::load::{PlanArgs, TargetArgs};
 use super::progress::Progress;
 use super::{complain, exit, faults, signals};
 use crate::check::{Judgement, RunVerdict, Scene};
 use crate::forecast::Forecast;
-use crate::live::{self, Ended, Needs, Options, Run, Stop};
+use crate::live::{self, Ended, Needs, Options, Run, Standing, Stop};
 use crate::plan::{Plan, TargetKind};
 use crate::report::{self, DryRun, Format, Inputs, RawRefusal, Report, RunHeader, Style};
-use crate::units::parse_duration;
+use crate::units::{Moment, parse_duration};
 
 /// Rehearse a plan with real sockets, and judge what came of it
 #[derive(Debug, clap::Args)]
@@ -36,6 +39,14 @@ pub(super) struct Args {
     #[arg(long, default_value = "text", value_parser = format)]
     format: &'static Format,
 
+    /// Serve the report's page at this address while the run goes on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    dashboard: Option<SocketAddr>,
+
+    /// The address of a dashboard that is not this machine's own, named once more to show that it is meant
+    #[arg(long, value_name = "HOST")]
+    confirm_dashboard: Option<String>,
+
     /// Where reports are written, in folders named after plan and run
     #[arg(long, value_name = "DIR", default_value = "reports")]
     out: PathBuf,
@@ -51,6 +62,12 @@ struct Whole {
 impl Args {
     /// Runs it; gives the exit code.
     pub(super) fn run(&self, quiet: bool) -> u8 {
+        if let Some(Err(message)) =
+            self.dashboard.map(|address| dashboard::allowed(address, self.confirm_dashboard.as_deref()))
+        {
+            complain(&format!("{message}\n"));
+            return exit::USAGE;
+        }
         let loaded = match self.plan.load_for(&self.target, quiet) {
             Ok(loaded) => loaded,
             Err(code) => return code,
@@ -63,7 +80,7 @@ impl Args {
         }
         let plan = loaded.plan.rehearsed();
         let (event, rehearsal) = (Forecast::of(&loaded.plan), Forecast::of(&plan));
-        let whole = Whole { plan, event, rehearsal };
+        let whole = Arc::new(Whole { plan, event, rehearsal });
         let told = if self.dry_run { self.show(&whole) } else { self.rehearse(&whole, quiet) };
         told.unwrap_or_else(|failure| {
             complain(&format!("error: {}\n", lines(&failure.0)));
@@ -89,8 +106,8 @@ impl Args {
     }
 
     /// The real thing.
-    fn rehearse(&self, whole: &Whole, quiet: bool) -> Result<u8, Failure> {
-        let Whole { plan, rehearsal, .. } = whole;
+    fn rehearse(&self, whole: &Arc<Whole>, quiet: bool) -> Result<u8, Failure> {
+        let Whole { plan, rehearsal, .. } = whole.as_ref();
         // whatever can be wrong with it is wrong now, and not when there is a result to be written
         let folder = self.out.join(&plan.name);
         fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, &e))?;
@@ -98,7 +115,9 @@ impl Args {
         let caught = signals::watch(stop.clone())?;
         let foreign = matches!(plan.target.kind, TargetKind::Url { .. });
         let announce: Option<fn(&str)> = if foreign && !quiet { Some(announce) } else { None };
-        let options = Options { wait_ready: self.wait_ready, announce, ..Options::default() };
+        let dashboard = self.dashboard.map(|address| show_at(address, whole)).transpose()?;
+        let board = dashboard.as_ref().map(|dashboard| dashboard.board.clone());
+        let options = Options { wait_ready: self.wait_ready, announce, board, ..Options::default() };
         let mut progress = Progress::new(plan, rehearsal, quiet);
         let run = live::run(plan, &options, &mut |now| progress.show(now), &stop);
         progress.clear();
@@ -112,6 +131,9 @@ impl Args {
         let mut text = Vec::new();
         (self.format.render)(&report, &style(), &mut text)?;
         print(&text);
+        if let Some(dashboard) = dashboard {
+            dashboard.finish(report::html::page(&report, None)?);
+        }
         Ok(match report.verdict {
             RunVerdict::Interrupted => caught.code(),
             verdict => verdict.exit_code(),
@@ -153,6 +175,51 @@ fn reported(whole: &Whole, run: Run, folder: &Path) -> Report {
     })
 }
 
+/// Serves the page of a run that is to begin.
+fn show_at(address: SocketAddr, whole: &Arc<Whole>) -> Result<Dashboard, Failure> {
+    let whole = Arc::clone(whole);
+    let draw = move |standing: Option<&Standing>| {
+        let name = &whole.plan.name;
+        standing.map_or_else(|| report::html::waiting(name), |standing| drawn(&whole, standing))
+    };
+    let served = Dashboard::start(address, draw);
+    let dashboard = served.map_err(|e| {
+        Failure(format!("no dashboard at {address}: {e} (is it taken? port 0 takes a free one)"))
+    })?;
+    complain(&format!("the run can be watched at {}\n", dashboard.url));
+    Ok(dashboard)
+}
+
+/// The page of a run that stands like this.
+fn drawn(whole: &Whole, standing: &Standing) -> String {
+    let Whole { plan, event, rehearsal } = whole;
+    let measures = &standing.measures;
+    let judgement =
+        Judgement::of(&Scene { plan, forecast: rehearsal, measures, live: true, setting: None }, false);
+    let at = standing.at.since(Moment::ZERO);
+    let header = RunHeader {
+        simulated: false,
+        id: "it goes on".to_owned(),
+        started: "under way".to_owned(),
+        took: at,
+        target: match &plan.target.kind {
+            TargetKind::Embedded(_) => "the embedded gateway".to_owned(),
+            TargetKind::Spawn(spawn) => format!("`{}`", spawn.command.join(" ")),
+            TargetKind::Url { url, .. } => url.clone(),
+        },
+        ended_early: None,
+        path: None,
+    };
+    let inputs =
+        Inputs { header, plan, event, rehearsal, measures, judgement: &judgement, refusals: Vec::new() };
+    let lasts_s = plan.load.end().since(Moment::ZERO).as_secs_f64();
+    let running = report::html::Running { at_s: at.as_secs_f64(), lasts_s };
+    let mut report = Report::of(inputs);
+    // what is open counts as unfinished now, and its end lies ahead: only whole windows are shown
+    report.windows.retain(|window| window.from_s + window.width_s <= running.at_s);
+    report::html::page(&report, Some(running)).unwrap_or_else(|e| format!("no page: {e}"))
+}
+
 /// The report's file in its folder.
 const REPORT: &str = "report.json";
 
@@ -170,14 +237,20 @@ fn fresh(parent: &Path, run_id: &str) -> io::Result<PathBuf> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Writes the report beside its place first, so that none is ever half there.
+/// The report's other forms beside it.
+const BESIDE: &[(&str, &str)] = &[("html", "report.html"), ("junit", "junit.xml"), ("markdown", "report.md")];
+
+/// Writes the report in every form that has a file, each beside its place first, so that none is ever half there.
 fn write(report: &Report, folder: &Path) -> io::Result<()> {
-    let json = report::find("json").ok_or(io::ErrorKind::Unsupported)?;
-    let mut text = Vec::new();
-    (json.render)(report, &Style::default(), &mut text)?;
-    let draft = folder.join(format!(".{REPORT}"));
-    fs::write(&draft, text)?;
-    fs::rename(draft, folder.join(REPORT))
+    for (form, file) in [("json", REPORT)].iter().chain(BESIDE) {
+        let format = report::find(form).ok_or(io::ErrorKind::Unsupported)?;
+        let mut text = Vec::new();
+        (format.render)(report, &Style::default(), &mut text)?;
+        let draft = folder.join(format!(".{file}"));
+        fs::write(&draft, text)?;
+        fs::rename(draft, folder.join(file))?;
+    }
+    Ok(())
 }
 
 fn cannot_write(folder: &Path, error: &io::Error) -> Failure {
@@ -213,11 +286,13 @@ pub(super) fn print(text: &[u8]) {
     let _ = out.write_all(text).and_then(|()| out.flush());
 }
 
+/// How results are dressed on stdout.
 pub(super) fn style() -> Style {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style { colour: io::stdout().is_terminal() && !plain, ascii: false }
 }
 
+/// The form with this name, or the names there are.
 pub(super) fn format(name: &str) -> Result<&'static Format, String> {
     report::find(name).ok_or_else(|| {
         let known: Vec<_> = report::ALL.iter().map(|format| format.name).collect();

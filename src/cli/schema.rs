@@ -2,6 +2,7 @@
 
 use super::{exit, say};
 use crate::plan::schema;
+use crate::report;
 
 /// Print a JSON Schema (draft 2020-12).
 #[derive(Debug, clap::Args)]
@@ -15,6 +16,8 @@ pub(super) struct Args {
 enum What {
     /// A plan file
     Plan,
+    /// The report of a run
+    Report,
 }
 
 impl Args {
@@ -22,6 +25,7 @@ impl Args {
     pub(super) fn run(&self) -> u8 {
         let schema = match self.what {
             What::Plan => schema::plan(),
+            What::Report => report::schema(),
         };
         say(&format!("{schema:#}\n"));
         exit::PASSED

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Amount, Basis, Onset};
@@ -13,7 +14,7 @@ use crate::units::{Tokens, Window};
 /// stands the most that may wait at any instant, W for every renewal within the time there is, and under `effective`
 /// what waits when the first is refused, which may be nothing. A sliding window grants at its mean rate, and never
 /// more than its whole.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QueueBound {
     /// Q = r·D: what drains while a caller is patient.
     pub deadline_only: Amount,

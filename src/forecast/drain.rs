@@ -1,10 +1,11 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, QueueBound};
 use crate::units::Window;
 
 /// How long the backlog lasts once the event is over.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Drain {
     /// Q/r: seconds if nobody came any more. It is also what the last one in waits.
     pub stopped_s: f64,

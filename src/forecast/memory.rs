@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, QueueBound};
@@ -20,7 +21,7 @@ const ALLOCATOR: u64 = 4_000_000;
 const PER_TOKEN: u64 = 8;
 
 /// What the waiting and the forwarded requests need.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {
     /// Bodies of a full queue.
     pub queue_bytes: u64,

@@ -24,6 +24,7 @@ mod unbounded;
 mod walk;
 mod warnings;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use amount::Amount;
@@ -42,7 +43,7 @@ use crate::plan::Plan;
 use crate::units::Bytes;
 
 /// What arithmetic says of a plan. Its keys are those of `predict --format json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Forecast {
     /// Callers a minute, the mean over the event (over the whole plan on a quiet day).
     pub offered_per_min: f64,

@@ -1,3 +1,4 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, walk};
@@ -5,7 +6,7 @@ use crate::plan::Plan;
 use crate::units::{Moment, Window};
 
 /// The first refusal of the event.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Onset {
     /// Seconds from the event's start.
     pub after_s: f64,

@@ -1,5 +1,6 @@
 //! What callers who come again do to the load. They are told nothing that holds: each attempt succeeds as any other.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Basis;
@@ -46,7 +47,7 @@ pub fn recovery(served: f64, tail: f64, attempts: f64) -> Option<f64> {
 }
 
 /// The load that retries make.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Retries {
     /// k: requests a caller sends at most, the mean over the classes.
     pub attempts: f64,

@@ -1,13 +1,14 @@
 //! What each tenant is served while all of them wait: shares by weight, in which what one does not need goes to the
 //! others (weighted max-min fairness).
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Basis;
 use crate::plan::Plan;
 
 /// One tenant's part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TenantShare {
     /// The tenant, as the plan names it.
     pub tenant: String,

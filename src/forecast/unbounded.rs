@@ -1,10 +1,11 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, Bottleneck};
 use crate::plan::Plan;
 
 /// What a first-in-first-out queue without a bound, whose gateway serves callers that have left, would do.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Unbounded {
     /// λT: requests offered in the event.
     pub offered_requests: u64,

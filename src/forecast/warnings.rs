@@ -1,5 +1,6 @@
 //! Where a number is fragile, or a plan asks for what cannot be.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Basis, Bottleneck, Drain, QueueBound, recovery};
@@ -13,7 +14,7 @@ const FEW: u64 = 30;
 const LONG: f64 = 60.0;
 
 /// Something to know before a number is relied on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// A stable name: `coarse_bound`, `slow_drain`, `tail_overload`, `concurrency_bound`, `metastable_retries`,
     /// `short_answers`.

@@ -3,6 +3,7 @@
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
+use super::board::{Board, Standing};
 use super::crew::Crew;
 use super::run::Stop;
 use super::seen::{Order, Seen};
@@ -54,6 +55,8 @@ pub(super) struct Desk {
     at_work: Moment,
     unanswered: u32,
     target_gone: bool,
+    /// Where it is left how the run stands, if anywhere.
+    pub(super) board: Option<Board>,
 }
 
 impl Desk {
@@ -70,6 +73,7 @@ impl Desk {
             at_work: Moment::ZERO,
             unanswered: 0,
             target_gone: false,
+            board: None,
         }
     }
 
@@ -99,6 +103,7 @@ impl Desk {
             if turn.is_multiple_of(CARE) {
                 self.care(provider);
             }
+            self.post(now);
             if turn.is_multiple_of(SHOW) {
                 let at = self.on_the_load(now);
                 watch(&self.fold.snapshot(at));
@@ -172,6 +177,14 @@ impl Desk {
         }
         if let Some(seconds) = self.steps.look(at, self.clock.wall()) {
             self.order.push(Seen::Vital(Vital::ClockStep { at, seconds }));
+        }
+    }
+
+    /// Leaves how the run stands on the board, if someone has looked there.
+    fn post(&self, now: Moment) {
+        if let Some(board) = &self.board {
+            let at = self.on_the_load(now);
+            board.leave(|| Standing { at, measures: self.fold.so_far(at) });
         }
     }
 

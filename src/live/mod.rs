@@ -4,6 +4,7 @@
 //! [`crate::observe::Sighting`] on one time line, that of the run's [`Clock`].
 
 mod abort;
+mod board;
 mod body;
 mod canary;
 mod child;
@@ -30,6 +31,7 @@ mod testing;
 mod trouble;
 mod wall;
 
+pub use board::{Board, Standing};
 pub use child::{end_all_at_once, follow_parent};
 pub use clock::Clock;
 pub use error::LiveError;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use tokio::runtime::Builder;
 
+use super::board::Board;
 use super::canary::{self, Chain};
 use super::crew::Crew;
 use super::desk::{Desk, Over};
@@ -34,6 +35,8 @@ pub struct Options {
     pub wait_ready: Option<Duration>,
     /// Told the provider's address as soon as it is known: where a running gateway must send its calls.
     pub announce: Option<fn(&str)>,
+    /// Where it is left how the run stands, for those who look while it goes on.
+    pub board: Option<Board>,
 }
 
 /// A request to end, from a signal handler or another thread.
@@ -118,6 +121,7 @@ pub fn run(
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
     let crew = Crew::start(plan, wire, &stage.target, clock, start, out)?;
     let mut desk = Desk::new(plan, clock, start, seen);
+    desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
     let (evidence, not_waited_for) = crew.dismiss()?;
     let ended_by = match over {

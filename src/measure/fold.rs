@@ -4,7 +4,7 @@ use crate::plan::Plan;
 use crate::units::Moment;
 
 /// Joins and measures a run as it goes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Fold {
     joiner: Joiner,
     measures: Measures,
@@ -71,6 +71,11 @@ impl Fold {
         &self.measures
     }
 
+    /// What was measured, as if the run ended at `now`; it goes on.
+    pub fn so_far(&self, now: Moment) -> Measures {
+        self.clone().finish(now)
+    }
+
     /// Ends the run at `end`: what is open is unfinished.
     pub fn finish(mut self, end: Moment) -> Measures {
         self.pass(end);
@@ -113,7 +118,9 @@ mod tests {
         let snapshot = fold.snapshot(Moment::from_secs(5));
         assert_eq!((snapshot.offered, snapshot.phase.unwrap().0.as_str()), (50, "promotion"));
         assert_eq!(snapshot.recent.per_second(snapshot.recent.offered), Some(10.0));
+        let so_far = fold.so_far(Moment::from_secs(6));
         let measures = fold.finish(Moment::from_secs(6));
+        assert_eq!(so_far, measures, "a look at a run leaves it as it was");
         assert_eq!(measures.end, Moment::from_secs(6));
         assert_eq!(measures.offered, 50);
     }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Trouble,
+    Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Told, Trouble,
     Upstream, Vital, Vitals, Windows,
 };
 use crate::observe::{Attempt, Depth, Gauge, Ghost, Outcome, Record};
@@ -64,6 +64,8 @@ pub struct Measures {
     pub refusals: Refusals,
     /// What became of the probes.
     pub returns: Returns,
+    /// What they were told beside how long they waited: a sample.
+    pub told: Told,
     /// What reached the provider.
     pub upstream: Upstream,
     /// Queue depth seen from outside.
@@ -97,6 +99,7 @@ impl Measures {
             onset: None,
             refusals: Refusals::default(),
             returns: Returns::default(),
+            told: Told::default(),
             upstream: Upstream::default(),
             depths: Depths::default(),
             vitals: Vitals::default(),
@@ -138,6 +141,7 @@ impl Measures {
         self.latencies.record(record);
         self.refusals.record(record, &self.frame, self.depths.drained, &mut self.examples);
         self.returns.record(record, &self.frame, &mut self.examples);
+        self.told.record(record);
         self.shed(record);
         self.upstream.forwards += u64::from(record.upstream_attempts);
         self.upstream.refused += u64::from(record.upstream_refusals);
@@ -288,6 +292,7 @@ impl Measures {
         other.onset.into_iter().for_each(|seen| self.first(seen));
         self.refusals.add(&other.refusals);
         self.returns.add(&other.returns);
+        self.told.add(&other.told);
         self.upstream.add(&other.upstream);
         self.depths.add(&other.depths);
         self.vitals.add(&other.vitals);

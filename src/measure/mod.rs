@@ -21,6 +21,7 @@ mod snapshot;
 pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
+mod told;
 mod vitals;
 mod windows;
 
@@ -36,5 +37,6 @@ pub use measures::{Measures, Onset, Pace};
 pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
 pub use snapshot::{Recent, Snapshot};
+pub use told::{Returned, Told};
 pub use vitals::{Memory, Pings, Vital, Vitals};
 pub use windows::{Window, Windows};

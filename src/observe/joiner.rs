@@ -58,7 +58,7 @@ pub struct Ghost {
 }
 
 /// Joins both sides of every request by its id. Memory follows what is open, and what ended lately.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Joiner {
     mix: Mix,
     refusal: Refusal,
@@ -77,7 +77,7 @@ pub struct Joiner {
 }
 
 /// An attempt that has not ended for its caller.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Open {
     class: ClassId,
     probe: bool,
@@ -95,7 +95,7 @@ struct Open {
 }
 
 /// An attempt that has ended for its caller.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Gone {
     class: ClassId,
     due: Moment,

@@ -2,12 +2,12 @@ use std::time::Duration;
 
 use super::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
-    MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart,
-    SCHEMA, Totals, ValidityPart, WindowPart,
+    MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart,
+    RunPart, SCHEMA, Totals, ValidityPart, WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
-use crate::measure::{Cause, Hist, Measures, Memory, Often, Tally, Window};
+use crate::measure::{Cause, Hist, Measures, Memory, Often, Returned, Tally, Window};
 use crate::observe::Outcome;
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -214,7 +214,24 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
             after: probe(&returns.after),
             censored: returns.censored,
         },
+        returned: returned(measures),
     }
+}
+
+/// The most returned callers a report shows.
+const MOST_RETURNED: usize = 400;
+
+/// Some returned callers, in the order they were refused in.
+fn returned(measures: &Measures) -> Vec<ReturnPart> {
+    let part = |returned: Returned| ReturnPart {
+        seq: returned.seq,
+        announced_s: returned.announced.as_secs_f64(),
+        waited_s: returned.waited.as_secs_f64(),
+        kept: returned.kept,
+    };
+    let mut parts: Vec<_> = measures.told.returned().take(MOST_RETURNED).map(part).collect();
+    parts.sort_by_key(|part| part.seq);
+    parts
 }
 
 fn distribution(hist: &Hist) -> Distribution {

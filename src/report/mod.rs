@@ -13,12 +13,19 @@ mod dry_run;
 mod escape;
 mod explain;
 mod forecast_text;
+pub mod html;
 mod json;
+mod junit;
 mod lines;
+mod markdown;
 mod model;
 mod plan_part;
 mod predict;
+mod read;
+mod schema;
+mod sentences;
 mod table;
+mod tame;
 mod terminal;
 
 pub use build::{Inputs, RunHeader};
@@ -28,15 +35,17 @@ pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
 pub use model::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
-    MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA,
-    Totals, ValidityPart, WindowPart,
+    MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart, RunPart,
+    SCHEMA, Totals, ValidityPart, WindowPart,
 };
 pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
 pub use predict::{predict_json, predict_text};
+pub use read::{MOST_BYTES, Unreadable, read};
+pub use schema::schema;
 pub use table::{RoundTable, Table, TableRow};
 
 /// Every form of a report, sorted.
-pub const ALL: &[Format] = &[json::FORMAT, terminal::FORMAT];
+pub const ALL: &[Format] = &[html::FORMAT, json::FORMAT, junit::FORMAT, markdown::FORMAT, terminal::FORMAT];
 
 /// An entry of [`ALL`].
 pub struct Format {

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::PlanPart;
@@ -10,7 +11,7 @@ use crate::forecast::Forecast;
 pub const SCHEMA: &str = "tenfold.report/1";
 
 /// A run, as it is written down. Keys end in their unit; what is not known is `null`, never a NaN.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// [`SCHEMA`].
     pub schema: String,
@@ -52,7 +53,7 @@ pub struct Report {
 }
 
 /// Attempts that failed for one cause.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FailurePart {
     /// The cause in words: `connection refused`, `status 502`.
     pub cause: String,
@@ -65,7 +66,7 @@ pub struct FailurePart {
 }
 
 /// Which run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunPart {
     /// Its id, unique among the runs of a plan.
     pub id: String,
@@ -88,7 +89,7 @@ pub struct RunPart {
 }
 
 /// The forecast for the event as written, and for what was run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Forecasts {
     /// The whole event.
     pub event: Forecast,
@@ -97,7 +98,7 @@ pub struct Forecasts {
 }
 
 /// Whether the run itself was any good.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ValidityPart {
     /// Lag at the 99th percentile, in microseconds.
     pub lag_p99_us: Option<u64>,
@@ -118,7 +119,7 @@ pub struct ValidityPart {
 }
 
 /// What was offered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPart {
     /// Seconds the event lasts; the whole plan on a quiet day.
     pub event_s: f64,
@@ -129,7 +130,7 @@ pub struct LoadPart {
 }
 
 /// What became of all arrivals; the nine outcomes add up to `offered`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Arrivals due.
     pub offered: u64,
@@ -166,7 +167,7 @@ pub struct Totals {
 }
 
 /// What became of the arrivals of one class.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassPart {
     /// Its name.
     pub name: String,
@@ -179,7 +180,7 @@ pub struct ClassPart {
 }
 
 /// The first shed of the event.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OnsetPart {
     /// Seconds into the run.
     pub at_s: f64,
@@ -196,7 +197,7 @@ pub struct OnsetPart {
 }
 
 /// The backlog after the event.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DrainPart {
     /// The most requests in the gateway in the phase before the event, at least one.
     pub level_before_requests: u64,
@@ -209,7 +210,7 @@ pub struct DrainPart {
 }
 
 /// Memory of the target and our own.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryPart {
     /// The target's before the load.
     pub baseline_bytes: Option<u64>,
@@ -224,7 +225,7 @@ pub struct MemoryPart {
 }
 
 /// What refused callers were told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RetryAfterPart {
     /// Refusals that announced a time.
     pub announced: u64,
@@ -242,10 +243,26 @@ pub struct RetryAfterPart {
     pub distinct: u64,
     /// Callers that came back as told.
     pub probes: ProbesPart,
+    /// Some of them, at most 400: a sample.
+    #[serde(default)]
+    pub returned: Vec<ReturnPart>,
+}
+
+/// A refused caller that came back as told.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReturnPart {
+    /// Its number.
+    pub seq: u64,
+    /// How long it was told to wait.
+    pub announced_s: f64,
+    /// How long it took from its refusal to its answer, or to another refusal.
+    pub waited_s: f64,
+    /// Whether it was answered in time.
+    pub kept: bool,
 }
 
 /// Callers that came back as told.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbesPart {
     /// Due back while the event was on.
     pub inside: ProbePart,
@@ -256,7 +273,7 @@ pub struct ProbesPart {
 }
 
 /// Probes of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProbePart {
     /// Came back.
     pub returned: u64,
@@ -267,7 +284,7 @@ pub struct ProbePart {
 }
 
 /// Times in microseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// How many.
     pub count: u64,
@@ -286,7 +303,7 @@ pub struct Distribution {
 }
 
 /// Latency of one outcome.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// From the due time: what a caller waited.
     pub from_due: Distribution,
@@ -295,7 +312,7 @@ pub struct Latency {
 }
 
 /// All latencies.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyPart {
     /// By outcome, of all attempts; outcomes that did not occur are left out.
     pub by_outcome: BTreeMap<String, Latency>,
@@ -308,7 +325,7 @@ pub struct LatencyPart {
 }
 
 /// A stretch of time. What a request came to is counted in the window it was due in.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowPart {
     /// Where it begins, in seconds into the run.
     pub from_s: f64,
@@ -367,7 +384,7 @@ pub struct WindowPart {
 }
 
 /// What a check found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CheckPart {
     /// Its id.
     pub id: String,
@@ -390,7 +407,7 @@ pub struct CheckPart {
 }
 
 /// A refusal as it was read: escaped, cut, without secrets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RawRefusal {
     /// The arrival's number.
     pub seq: u64,

@@ -1,10 +1,11 @@
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plan::{Plan, TargetKind};
 
 /// What of a plan tells two runs apart. Headers and environments stay out: they may hold secrets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanPart {
     /// Its name.
     pub name: String,
@@ -31,7 +32,7 @@ pub struct PlanPart {
 }
 
 /// A phase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PhasePart {
     /// Its name.
     pub name: String,
@@ -44,7 +45,7 @@ pub struct PhasePart {
 }
 
 /// A class of requests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RequestPart {
     /// Its name.
     pub name: String,
@@ -69,7 +70,7 @@ pub struct RequestPart {
 }
 
 /// The provider.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderPart {
     /// Its quota.
     pub tokens_per_min: f64,
@@ -82,7 +83,7 @@ pub struct ProviderPart {
 }
 
 /// What was tried.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetPart {
     /// `embedded`, `spawn` or `url`.
     pub kind: String,

@@ -9,7 +9,7 @@ use crate::measure::testing::{arrive, flash, healthy, record, smoke};
 use crate::observe::{Outcome, RetryAfter};
 use crate::plan::{Plan, TargetKind};
 
-fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
+pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
     let scene = Scene { plan, forecast: &forecast, measures, live: true, setting: None };
     let judgement = Judgement::of(&scene, interrupted);
@@ -182,4 +182,124 @@ fn a_dry_run_says_what_it_would_take() {
 fn the_table_is_sorted() {
     assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
     assert!(find("text").is_some() && find("xml").is_none());
+}
+
+#[test]
+fn every_form_of_a_passed_and_of_a_failed_run_is_as_it_was() {
+    let plan = smoke().plan();
+    for (name, measures) in [("passed", healthy(&plan)), ("failed", broken(&plan))] {
+        let report = report(&plan, &measures, false);
+        for (form, ending) in [("junit", "xml"), ("markdown", "md")] {
+            let text = rendered(&report, form, Style { colour: true, ascii: false });
+            assert!(!text.contains('\u{1b}'), "{form}: a server's escape reached the file");
+            golden(&format!("{name}.{ending}"), &text);
+        }
+    }
+}
+
+/// How often an element begins.
+fn elements(xml: &str, name: &str) -> usize {
+    xml.matches(&format!("<{name} ")).count()
+}
+
+#[test]
+fn junit_counts_an_invalid_and_an_interrupted_run_as_errors_and_missing_data_as_skipped() {
+    let plan = smoke().plan();
+    let xml = |measures: &Measures, interrupted| {
+        let report = report(&plan, measures, interrupted);
+        (rendered(&report, "junit", Style::default()), report)
+    };
+    let (passed, report) = xml(&healthy(&plan), false);
+    assert_eq!(elements(&passed, "testcase"), 1 + report.checks.len());
+    let bad = ["failure", "error", "skipped"].map(|name| elements(&passed, name));
+    assert_eq!(bad, [0, 0, 0], "{passed}");
+    assert!(passed.contains("name=\"smoke.shedding\" tests=\"4\""), "{passed}");
+    let (interrupted, _) = xml(&healthy(&plan), true);
+    assert_eq!(elements(&interrupted, "error"), 1 + report.checks.len());
+    let (invalid, invalid_report) = xml(&Measures::new(&plan), false);
+    let apply = invalid_report.checks.iter().filter(|check| check.verdict != Verdict::NotApplicable).count();
+    assert_eq!(elements(&invalid, "error"), 1 + apply);
+    assert!(invalid.contains("our fault, not the gateway"), "{invalid}");
+    let mut quiet = healthy(&plan);
+    quiet.vitals.pings = crate::measure::Pings::default();
+    let (skipped, _) = xml(&quiet, false);
+    assert!(elements(&skipped, "skipped") > 0 && elements(&skipped, "error") == 0, "{skipped}");
+}
+
+#[test]
+fn junit_suites_of_two_runs_never_share_a_name_and_a_time() {
+    let plan = smoke().plan();
+    let mut virtually = report(&plan, &healthy(&plan), false);
+    virtually.run.started = "1970-01-01T00:00:00Z".into();
+    let xml = rendered(&virtually, "junit", Style::default());
+    assert!(!xml.contains("timestamp") && xml.contains("smoke.shedding (20261130-071502, seed 7)"), "{xml}");
+    let real = rendered(&report(&plan, &healthy(&plan), false), "junit", Style::default());
+    assert!(real.contains("timestamp=\"2026-11-30T07:15:02"), "{real}");
+}
+
+/// A report in which a server put everything that means something somewhere.
+pub(super) fn hostile() -> Report {
+    let plan = smoke().plan();
+    let mut report = report(&plan, &healthy(&plan), false);
+    let nasty = "<script>alert(1)</script>\u{0}\u{1b}[2J\u{202e}\u{fffe}\u{85}]]>\"'&|`@all";
+    report.verdict = crate::check::RunVerdict::Failed;
+    for check in &mut report.checks {
+        check.verdict = Verdict::Fail;
+        (check.because, check.promised) = (nasty.to_owned(), nasty.to_owned());
+    }
+    (report.plan.name, report.run.target) = (nasty.to_owned(), nasty.to_owned());
+    (report.plan.about, report.plan.requests[0].name) = (nasty.to_owned(), nasty.to_owned());
+    (report.plan.requests[0].tenant, report.classes[0].name) = (nasty.to_owned(), nasty.to_owned());
+    report.plan.phases[1].name = nasty.to_owned();
+    report.run.ended_early = Some(nasty.to_owned());
+    report.refusals[0].headers.push((nasty.to_owned(), nasty.to_owned()));
+    report.refusals[0].body = nasty.to_owned();
+    let part = FailurePart { cause: nasty.to_owned(), count: 2, first_s: 1.0, last_s: 2.0 };
+    report.failures.push(part);
+    report
+}
+
+#[test]
+fn no_form_shows_a_header_of_the_plan() {
+    let plan = smoke().plan();
+    assert!(plan.target.request.headers.values().any(|value| value.contains("a-secret")));
+    let report = report(&plan, &broken(&plan), false);
+    for format in ALL {
+        let text = rendered(&report, format.name, Style::default());
+        assert!(!text.contains("a-secret") && !text.contains("authorization"), "{}", format.name);
+    }
+}
+
+#[test]
+fn nothing_a_server_sent_is_markup_in_any_form() {
+    let report = hostile();
+    for format in ALL.iter().filter(|format| format.name != "json") {
+        let text = rendered(&report, format.name, Style::default());
+        let steers = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202e}' | '\u{fffe}');
+        assert!(!text.contains(steers), "{}", format.name);
+        assert!(format.name == "text" || !text.contains("<script>alert"), "{}", format.name);
+        assert!(text.contains("\\u{1b}") || text.contains("\\\\u{1b}"), "{}: it is shown", format.name);
+    }
+}
+
+#[test]
+fn a_report_is_as_its_schema_says_and_reads_back_as_it_was() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let plan = smoke().plan();
+    for report in [
+        report(&plan, &healthy(&plan), false),
+        report(&plan, &broken(&plan), true),
+        report(&plan, &Measures::new(&plan), false),
+        hostile(),
+    ] {
+        let text = rendered(&report, "json", Style::default());
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let faults: Vec<_> = validator.iter_errors(&value).map(|e| e.to_string()).collect();
+        assert!(faults.is_empty(), "{faults:?}");
+        let back = read(text.as_bytes()).unwrap();
+        assert_eq!(rendered(&back, "json", Style::default()), text);
+    }
+    let mut value = serde_json::to_value(report(&plan, &healthy(&plan), false)).unwrap();
+    value["totals"]["offered"] = "many".into();
+    assert!(!validator.is_valid(&value), "the schema forbids nothing");
 }

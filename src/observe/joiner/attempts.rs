@@ -4,7 +4,7 @@ use crate::observe::Attempt;
 use crate::units::Dense;
 
 /// A map from attempts: nearly all are first ones, whose numbers rise.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Attempts<T> {
     first: Dense<T>,
     later: BTreeMap<Attempt, T>,

@@ -1,0 +1,140 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::observe::{Outcome, Record, RetryAfter};
+use crate::units::Moment;
+
+/// The most arrivals that are kept on either side: with one probe in twelve refused callers some 340 of them meet.
+const MOST: usize = 4_096;
+
+/// A refused caller that came back as told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Returned {
+    /// Which arrival.
+    pub seq: u64,
+    /// How long it was told to wait.
+    pub announced: Duration,
+    /// How long it took from its refusal to the end of its second attempt: the answer, or another refusal.
+    pub waited: Duration,
+    /// Whether that was an answer in time.
+    pub kept: bool,
+}
+
+/// What refused callers were told beside what became of those that came back: a sample of both sides, chosen by the
+/// arrival's number alone, so that a caller is in both or in neither and two halves of a run add to the whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    /// When each was refused, and what it was told.
+    told: BTreeMap<(u64, u64), (Moment, Duration)>,
+    /// When each that came back was done, and whether with an answer in time.
+    came: BTreeMap<(u64, u64), (Moment, bool)>,
+}
+
+impl Told {
+    /// Takes in an attempt, if it is a first one that was told when to return, or a return that ended.
+    pub(super) fn record(&mut self, record: &Record) {
+        let key = (scattered(record.attempt.seq), record.attempt.seq);
+        if record.probe {
+            if !matches!(record.outcome, Outcome::Unsent | Outcome::Unfinished) {
+                keep(&mut self.came, key, (record.ended, record.outcome == Outcome::Completed));
+            }
+            return;
+        }
+        let refused = matches!(record.outcome, Outcome::Shed | Outcome::Throttled | Outcome::Expired);
+        if let Some(RetryAfter::After(span)) = &record.retry_after
+            && refused
+            && record.attempt.nth == 0
+        {
+            keep(&mut self.told, key, (record.ended, *span));
+        }
+    }
+
+    /// The callers that are known on both sides: a sample of all, in an order that says nothing about them.
+    pub fn returned(&self) -> impl Iterator<Item = Returned> {
+        self.came.iter().filter_map(|(key, (done, kept))| {
+            let (refused, announced) = self.told.get(key)?;
+            let waited = done.since(*refused);
+            Some(Returned { seq: key.1, announced: *announced, waited, kept: *kept })
+        })
+    }
+
+    /// Adds another's.
+    pub(super) fn add(&mut self, other: &Self) {
+        other.told.iter().for_each(|(key, value)| keep(&mut self.told, *key, *value));
+        other.came.iter().for_each(|(key, value)| keep(&mut self.came, *key, *value));
+    }
+}
+
+/// Keeps the smallest keys, and of one key the earlier.
+fn keep<T: Ord + Copy>(side: &mut BTreeMap<(u64, u64), T>, key: (u64, u64), value: T) {
+    let kept = side.entry(key).or_insert(value);
+    *kept = value.min(*kept);
+    while side.len() > MOST {
+        side.pop_last();
+    }
+}
+
+/// A number's bits, scattered: the finaliser of SplitMix64, which maps no two numbers to one.
+const fn scattered(seq: u64) -> u64 {
+    let mut z = seq.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::testing::record;
+
+    /// Every caller is refused after a millisecond and told seven seconds; one in twelve comes back and waits three.
+    fn play(told: &mut Told, seqs: impl Iterator<Item = u64>) {
+        for seq in seqs {
+            told.record(&record(seq, seq, 1, Outcome::Shed));
+            if seq % 12 == 0 {
+                let outcome = if seq % 24 == 0 { Outcome::Completed } else { Outcome::Shed };
+                let mut back = record(seq, seq + 7_251, 3_000, outcome);
+                (back.attempt.nth, back.probe) = (1, true);
+                told.record(&back);
+            }
+        }
+    }
+
+    #[test]
+    fn who_came_back_is_laid_beside_what_it_was_told() {
+        let mut told = Told::default();
+        play(&mut told, 0..240);
+        let mut returned: Vec<_> = told.returned().collect();
+        returned.sort_by_key(|returned| returned.seq);
+        assert_eq!(returned.len(), 20);
+        let first = Returned {
+            seq: 0,
+            announced: Duration::from_secs(7),
+            waited: Duration::from_millis(10_250),
+            kept: true,
+        };
+        assert_eq!((returned[0], returned[1].kept), (first, false));
+        let mut unfinished = record(1, 9_000, 1, Outcome::Unfinished);
+        (unfinished.attempt.nth, unfinished.probe) = (1, true);
+        told.record(&unfinished);
+        assert_eq!(told.returned().count(), 20, "it has not come to an end");
+    }
+
+    #[test]
+    fn a_long_run_keeps_a_sample_and_its_halves_add_to_the_whole() {
+        let (mut whole, mut a, mut b) = (Told::default(), Told::default(), Told::default());
+        play(&mut whole, 0..60_000);
+        play(&mut a, (0..60_000).filter(|seq| seq % 36 < 12));
+        play(&mut b, (0..60_000).filter(|seq| seq % 36 >= 12));
+        let mut ab = a.clone();
+        ab.add(&b);
+        b.add(&a);
+        assert_eq!((&ab, &b), (&whole, &whole));
+        assert_eq!((whole.told.len(), whole.came.len()), (MOST, MOST));
+        let met = whole.returned().count();
+        assert!((250..450).contains(&met), "{met}");
+        // the sample says of the run what the run is: half were kept
+        let kept = whole.returned().filter(|returned| returned.kept).count();
+        assert!((met / 3..met * 2 / 3).contains(&kept), "{kept} of {met}");
+    }
+}

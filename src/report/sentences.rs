@@ -1,0 +1,189 @@
+//! What every form says in the same words.
+
+use super::{CheckPart, Distribution, Report};
+use crate::check::words::{number, seconds, thousands};
+use crate::check::{RunVerdict, Verdict};
+
+/// The verdict in capitals.
+pub(super) const fn verdict(verdict: RunVerdict) -> &'static str {
+    match verdict {
+        RunVerdict::Passed => "PASSED",
+        RunVerdict::Failed => "FAILED",
+        RunVerdict::Inconclusive => "INCONCLUSIVE",
+        RunVerdict::Invalid => "INVALID",
+        RunVerdict::Interrupted => "INTERRUPTED",
+    }
+}
+
+/// The sign before a check.
+pub(super) const fn sign(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Pass => "✓",
+        Verdict::Fail => "✗",
+        Verdict::NoData => "?",
+        Verdict::NotApplicable => "–",
+    }
+}
+
+/// What was tried at which scale, how long it took, with which seed.
+pub(super) fn title(report: &Report) -> String {
+    let (plan, run) = (&report.plan, &report.run);
+    format!("{} · {} · seed {}", tried(report), seconds(run.took_s), plan.seed)
+}
+
+/// The plan, its scale and the target.
+pub(super) fn tried(report: &Report) -> String {
+    let plan = &report.plan;
+    let scale = if plan.scale == "1" { String::new() } else { format!(" at {} scale", plan.scale) };
+    format!("{}{scale} against {}", plan.name, report.run.target)
+}
+
+/// Why an invalid run is one.
+pub(super) fn our_fault(report: &Report) -> String {
+    format!("our fault, not the gateway's: {}", report.validity.reasons.join("; "))
+}
+
+/// What was offered against what is served.
+pub(super) fn offered(report: &Report) -> String {
+    let (forecast, load) = (&report.forecast.rehearsal, &report.load);
+    format!(
+        "{}/min offered for {} against {}/min served: {} times capacity",
+        number(forecast.offered_per_min),
+        seconds(load.event_s),
+        number(forecast.serviceable_per_min),
+        number(forecast.load_ratio),
+    )
+}
+
+/// What the run itself did.
+pub(super) fn own(report: &Report) -> String {
+    let validity = &report.validity;
+    let count = |count: u64, what: &str| match count {
+        0 => format!("nothing {what}"),
+        n => format!("{} {what}", thousands(n)),
+    };
+    let state = if validity.reasons.is_empty() { ": the run is valid" } else { "" };
+    let lag = validity
+        .lag_p99_us
+        .map_or_else(|| "no lag known".to_owned(), |us| format!("lag p99 {}", seconds(us as f64 / 1e6)));
+    format!("{lag}, {}, {}{state}", count(validity.unsent, "unsent"), count(validity.unjoined, "unjoined"))
+}
+
+/// The busiest second.
+pub(super) fn busiest(report: &Report) -> String {
+    let load = &report.load;
+    format!(
+        "busiest second {} due, {} sent",
+        number(load.busiest_planned_per_s),
+        number(load.busiest_sent_per_s)
+    )
+}
+
+/// The sum of all outcomes.
+pub(super) fn requests(report: &Report) -> String {
+    let t = &report.totals;
+    let outcomes = [
+        (t.shed, "shed"),
+        (t.completed, "completed"),
+        (t.throttled, "throttled"),
+        (t.expired, "expired"),
+        (t.late, "late"),
+        (t.abandoned, "abandoned"),
+        (t.failed, "failed"),
+        (t.unsent, "unsent"),
+        (t.unfinished, "unfinished"),
+    ];
+    let some: Vec<_> = outcomes
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{} {word}", thousands(*n)))
+        .collect();
+    let none: Vec<_> = outcomes.iter().filter(|(n, _)| *n == 0).map(|(_, word)| *word).collect();
+    let sum = if some.is_empty() { "0".to_owned() } else { some.join(" + ") };
+    let rest = if none.is_empty() { String::new() } else { format!("; 0 {}", none.join(", ")) };
+    format!("{} offered = {sum}{rest}", thousands(t.offered))
+}
+
+/// Failed attempts, one sentence a cause.
+pub(super) fn failures(report: &Report) -> impl Iterator<Item = String> {
+    report.failures.iter().map(|failure| {
+        let (first, last) = (seconds(failure.first_s), seconds(failure.last_s));
+        let when = if failure.count == 1 { format!("at {first}") } else { format!("from {first} to {last}") };
+        format!("{} failed: {}, {when}", thousands(failure.count), failure.cause)
+    })
+}
+
+/// How long answers in time took, if there were any.
+pub(super) fn latency(report: &Report) -> Option<String> {
+    let completed = report.latency.by_outcome.get("completed")?;
+    let pair = |from: &Distribution| {
+        let time = |us: Option<u64>| seconds(us.unwrap_or(0) as f64 / 1e6);
+        format!("{} median, {} p99", time(from.p50_us), time(from.p99_us))
+    };
+    Some(format!(
+        "completed after {} from their due time; {} from sending",
+        pair(&completed.from_due),
+        pair(&completed.from_sent)
+    ))
+}
+
+/// What a check found, with what its verdict means.
+pub(super) fn found(check: &CheckPart) -> String {
+    match check.verdict {
+        Verdict::NoData if check.tolerated => format!("no data, which the plan allows: {}", check.because),
+        Verdict::NoData => format!("no data: {}", check.because),
+        Verdict::NotApplicable => format!("not applicable: {}", check.because),
+        Verdict::Pass | Verdict::Fail => check.because.clone(),
+    }
+}
+
+/// Where the evidence of the `n`th check lies.
+pub(super) fn evidence(n: usize, check: &CheckPart) -> String {
+    let ids: Vec<_> = check.examples.iter().take(3).map(|seq| format!("{seq:06}")).collect();
+    let more = if check.examples.len() > 3 { " …" } else { "" };
+    match ids.is_empty() {
+        true => format!("evidence: report.json at /checks/{n} and /windows"),
+        false => format!("evidence: ids {}{more} in report.json at /checks/{n}/examples", ids.join(", ")),
+    }
+}
+
+/// How many checks came to what: `12 passed, 1 failed`.
+pub(super) fn tally(report: &Report) -> String {
+    let words = [
+        (Verdict::Fail, "failed"),
+        (Verdict::NoData, "without data"),
+        (Verdict::Pass, "passed"),
+        (Verdict::NotApplicable, "not applicable"),
+    ];
+    let count = |verdict| report.checks.iter().filter(|check| check.verdict == verdict).count();
+    let some = words.iter().map(|(verdict, word)| (count(*verdict), word)).filter(|(n, _)| *n > 0);
+    let some: Vec<_> = some.map(|(n, word)| format!("{n} {word}")).collect();
+    if some.is_empty() { "no checks".to_owned() } else { some.join(", ") }
+}
+
+/// A number with its unit: `1.1 ms`, `21.4 MB`, `99.7 %`.
+pub(super) fn quantity(value: f64, unit: &str) -> String {
+    match unit {
+        "share" => crate::check::words::percent(value),
+        "s" => seconds(value),
+        "ms" => seconds(value / 1e3),
+        "bytes" if value >= 0.0 => crate::units::Bytes::new(value as u64).to_string(),
+        "" => number(value),
+        "requests/s" => format!("{}/s", number(value)),
+        unit => format!("{} {unit}", number(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_never_without_its_unit() {
+        assert_eq!(quantity(0.997, "share"), "99.7 %");
+        assert_eq!(quantity(1.1, "ms"), "1.1 ms");
+        assert_eq!(quantity(21_400_000.0, "bytes"), "21.4 MB");
+        assert_eq!(quantity(3.456, "requests/s"), "3.46/s");
+        assert_eq!(quantity(37.0, "requests"), "37 requests");
+    }
+}
