@@ -75,6 +75,7 @@ pub(super) fn plan(url: &str) -> Plan {
         abort_when: Vec::new(),
         max_outstanding: 1_000,
         checks: BTreeMap::new(),
+        diff: BTreeMap::new(),
     }
 }
 

@@ -117,6 +117,7 @@ impl Sketch {
             abort_when: Vec::new(),
             max_outstanding: 20_000,
             checks: BTreeMap::new(),
+            diff: BTreeMap::new(),
         }
     }
 

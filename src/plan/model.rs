@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Tolerance;
 use crate::admission;
 use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
@@ -38,6 +39,8 @@ pub struct Plan {
     pub max_outstanding: u32,
     /// Overrides of checks, by id.
     pub checks: BTreeMap<String, CheckOverride>,
+    /// How much a measure may change from one build to another, by name.
+    pub diff: BTreeMap<String, Tolerance>,
 }
 
 /// What is tried, and how it is called.

@@ -1,5 +1,7 @@
 use super::environment::{self, Lookup};
-use super::{AbortRule, Expect, Plan, Source, Validity, across, checks, overrides, rehearsal, target, yaml};
+use super::{
+    AbortRule, Expect, Plan, Source, Validity, across, checks, diff, overrides, rehearsal, target, yaml,
+};
 use crate::provider;
 use crate::units::{Fault, Faults, MapReader, Ratio, Read, Reader};
 use crate::workload::{Load, Mix, Probes};
@@ -81,6 +83,10 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         Some(reader) => checks::read(&reader),
         None => Some(Default::default()),
     };
+    let diff = match map.reader("diff") {
+        Some(reader) => diff::read(&reader),
+        None => Some(Default::default()),
+    };
     // what is small and wrong is reported by now; the rest is still checked against itself, so that all faults show
     let (rehearsal, probes) = rehearsal.unwrap_or_default();
     Some(Plan {
@@ -98,6 +104,7 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         abort_when: abort_when.unwrap_or_default(),
         max_outstanding: max_outstanding.unwrap_or(MOST_OUTSTANDING),
         checks: checks.unwrap_or_default(),
+        diff: diff.unwrap_or_default(),
     })
 }
 

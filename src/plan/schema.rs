@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::CHECKS;
+use super::{CHECKS, MEASURES};
 use crate::workload::arrivals;
 
 mod policy;
@@ -28,6 +28,7 @@ pub fn plan() -> Value {
             ("abort_when", list(abort_rule(), "rules that end a run early")),
             ("max_outstanding", whole("the most requests open at once")),
             ("checks", checks()),
+            ("diff", diff()),
         ],
     );
     let head = json!({
@@ -303,6 +304,13 @@ fn checks() -> Value {
         })
         .collect();
     json!({ "type": "object", "description": "changes of checks, by id", "properties": properties, "additionalProperties": false })
+}
+
+fn diff() -> Value {
+    let tolerance = |measure: &super::Measured| (measure.known.id.to_owned(), word(measure.known.about));
+    let properties: Map<String, Value> = MEASURES.iter().map(tolerance).collect();
+    json!({ "type": "object", "description": "how much a measure may change from build to build: 5%, an amount, or off",
+        "properties": properties, "additionalProperties": false })
 }
 
 #[cfg(test)]

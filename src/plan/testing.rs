@@ -76,6 +76,7 @@ pub(crate) fn plan() -> Plan {
         abort_when: Vec::new(),
         max_outstanding: 20_000,
         checks: BTreeMap::new(),
+        diff: BTreeMap::new(),
     }
 }
 

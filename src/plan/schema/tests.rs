@@ -39,6 +39,7 @@ validity: { lag_p99: auto, unsent: 1%, unjoined: 1%, achieved: 99% }
 abort_when: [{ goodput_below: 1%, for: 1s, after: 1s }]
 max_outstanding: 9
 checks: { shedding.fast: { limit: 1ms, allow_no_data: true, off: false } }
+diff: { goodput: 2%, drain: off }
 ";
 
 const TARGETS: &[&str] = &[
@@ -170,7 +171,10 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
             let either = |key: &str| {
                 let of_tenant =
                     joined.contains(".tenants.") && ["requests", "usual", "ceiling"].contains(&key);
-                ["embedded", "spawn", "url"].contains(&key) || joined == "checks" || of_tenant
+                ["embedded", "spawn", "url"].contains(&key)
+                    || joined == "checks"
+                    || joined == "diff"
+                    || of_tenant
             };
             let absent: Vec<_> = known.iter().filter(|key| !here.contains(*key) && !either(key)).collect();
             assert!(absent.is_empty(), "the full plan lacks {absent:?} at `{joined}`");
