@@ -2,7 +2,7 @@
 
 use super::{exit, say};
 use crate::admission::{bounds, orders, retry_after, shares};
-use crate::plan::CHECKS;
+use crate::plan::{CHECKS, MEASURES};
 use crate::report;
 use crate::workload::arrivals;
 
@@ -42,6 +42,11 @@ const ALL: &[Table] = &[
         name: "formats",
         about: "formats of a report (--format)",
         rows: || report::ALL.iter().map(|format| (format.name, format.about)).collect(),
+    },
+    Table {
+        name: "measures",
+        about: "measures two builds are compared by (diff)",
+        rows: || MEASURES.iter().map(|measure| (measure.known.id, measure.known.about)).collect(),
     },
     Table {
         name: "orders",

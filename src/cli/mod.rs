@@ -9,11 +9,13 @@ use std::io::Write;
 use clap::Parser;
 
 mod completions;
+mod diff;
 pub mod exit;
 pub mod faults;
 mod list;
 pub mod load;
 mod progress;
+mod reports;
 mod run;
 mod schema;
 pub mod serve;
@@ -35,6 +37,7 @@ pub struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Completions(completions::Args),
+    Diff(diff::Args),
     List(list::Args),
     Run(run::Args),
     Schema(schema::Args),
@@ -46,6 +49,7 @@ impl Cli {
     fn run(self) -> u8 {
         match self.command {
             Command::Completions(args) => args.run(),
+            Command::Diff(args) => args.run(),
             Command::List(args) => args.run(),
             Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),

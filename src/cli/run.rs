@@ -206,7 +206,7 @@ fn print(text: &[u8]) {
     let _ = out.write_all(text).and_then(|()| out.flush());
 }
 
-fn style() -> Style {
+pub(super) fn style() -> Style {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     Style { colour: io::stdout().is_terminal() && !plain, ascii: false }
 }

@@ -9,6 +9,8 @@ use std::fmt;
 use std::io;
 
 mod build;
+mod compared;
+pub mod comparison;
 mod dry_run;
 mod escape;
 mod forecast_text;
@@ -27,7 +29,9 @@ pub use model::{
     MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, RunPart, SCHEMA,
     Totals, ValidityPart, WindowPart,
 };
-pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
+pub use plan_part::{
+    CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,
+};
 
 /// Every form of a report, sorted.
 pub const ALL: &[Format] = &[json::FORMAT, terminal::FORMAT];

@@ -9,7 +9,7 @@ use crate::measure::testing::{arrive, flash, healthy, record, smoke};
 use crate::observe::{Outcome, RetryAfter};
 use crate::plan::{Plan, TargetKind};
 
-fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
+pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
     let scene = Scene { plan, forecast: &forecast, measures, live: true, setting: None };
     let judgement = Judgement::of(&scene, interrupted);
@@ -45,7 +45,7 @@ fn rendered(report: &Report, format: &str, style: Style) -> String {
 }
 
 /// Compares with `fixtures/golden/<name>`; `UPDATE_GOLDEN=1` writes it anew.
-fn golden(name: &str, text: &str) {
+pub(super) fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
