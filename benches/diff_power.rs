@@ -12,7 +12,7 @@ const TRIES: u32 = 400;
 
 fn main() {
     let tally = power::tries(TRIES);
-    let percent = |count: u32| 100.0 * f64::from(count) / f64::from(tally.tries);
+    let percent = |count: u32| 100.0 * f64::from(count) / f64::from(TRIES);
     for (which, how) in ["runs of other seeds", "runs of the same seeds"].iter().enumerate() {
         let (found, alarms) = (tally.found[which], tally.alarms[which]);
         println!(

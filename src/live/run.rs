@@ -15,7 +15,7 @@ use super::preflight::Needs;
 use super::request::Wire;
 use super::target::{Start, Target};
 use super::wall::Stamp;
-use super::{Arrived, Carriers, Clock, Evidence, LiveError, ProviderShell, Seen};
+use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, ProviderShell, Seen};
 use crate::measure::{Measures, Snapshot};
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -34,6 +34,8 @@ pub struct Options {
     pub wait_ready: Option<Duration>,
     /// Told the provider's address as soon as it is known: where a running gateway must send its calls.
     pub announce: Option<fn(&str)>,
+    /// Where every request is noted as it ends.
+    pub log: Option<Log>,
 }
 
 /// A request to end, from a signal handler or another thread.
@@ -117,7 +119,7 @@ pub fn run(
     let start = clock.now() + lead(plan);
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
     let crew = Crew::start(plan, wire, &stage.target, clock, start, out)?;
-    let mut desk = Desk::new(plan, clock, start, seen);
+    let mut desk = Desk::new(plan, clock, start, seen, options.log.clone());
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
     let (evidence, not_waited_for) = crew.dismiss()?;
     let ended_by = match over {

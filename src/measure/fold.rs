@@ -1,5 +1,7 @@
+use std::fmt;
+
 use super::{Measures, Snapshot, Vital};
-use crate::observe::{Joiner, Record, Sighting};
+use crate::observe::{Ghost, Joiner, Record, Sighting};
 use crate::plan::Plan;
 use crate::units::Moment;
 
@@ -9,12 +11,37 @@ pub struct Fold {
     joiner: Joiner,
     measures: Measures,
     ended: Vec<Record>,
+    told: Option<Told>,
+}
+
+/// Something that has come to its end.
+#[derive(Debug, Clone, Copy)]
+pub enum Closed<'a> {
+    /// A request, both sides joined.
+    Request(&'a Record),
+    /// A call that reached the provider after its request had ended.
+    Ghost(&'a Ghost),
+}
+
+/// Who is told of everything that ends.
+struct Told(Box<dyn FnMut(Closed<'_>) + Send>);
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Told")
+    }
 }
 
 impl Fold {
     /// Nothing seen yet of a run of `plan` (the rehearsed one, if it is a rehearsal that runs).
     pub fn new(plan: &Plan) -> Self {
-        Self { joiner: Joiner::new(plan), measures: Measures::new(plan), ended: Vec::new() }
+        Self { joiner: Joiner::new(plan), measures: Measures::new(plan), ended: Vec::new(), told: None }
+    }
+
+    /// The same, and `told` is shown everything that ends, in the order it ends.
+    #[must_use]
+    pub fn telling(self, told: impl FnMut(Closed<'_>) + Send + 'static) -> Self {
+        Self { told: Some(Told(Box::new(told))), ..self }
     }
 
     /// Takes in a sighting. They come in order of time.
@@ -65,9 +92,15 @@ impl Fold {
     fn drain(&mut self) {
         for ghost in self.joiner.take_ghosts() {
             self.measures.ghost(&ghost);
+            if let Some(Told(told)) = &mut self.told {
+                told(Closed::Ghost(&ghost));
+            }
         }
         for record in self.ended.drain(..) {
             self.measures.record(&record);
+            if let Some(Told(told)) = &mut self.told {
+                told(Closed::Request(&record));
+            }
         }
     }
 }

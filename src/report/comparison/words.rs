@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(value(0.000_001_46, Unit::Seconds), "1.46 µs");
         assert_eq!(value(0.0, Unit::Seconds), "0 ms");
         assert_eq!(value(134.2, Unit::Seconds), "134 s");
-        assert_eq!(value(0.999_8, Unit::Seconds), "1.00 s");
+        assert_eq!(value(0.999_8, Unit::Seconds), "1.000 s");
         assert_eq!(value(21_400_000.0, Unit::Bytes), "21.4 MB");
         assert_eq!(value(12.0, Unit::Bytes), "12 B");
         assert_eq!(value(3.468, Unit::PerSecond), "3.47/s");
