@@ -3,6 +3,7 @@
 
 #[cfg(feature = "cli")]
 mod command;
+mod merge;
 mod power;
 
 #[test]
