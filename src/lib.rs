@@ -61,6 +61,7 @@
 //! | a check | `check/` | [`check::ALL`] |
 //! | a measure two builds are compared by | `diff/measure.rs` | [`diff::ALL`] |
 //! | a report format | `report/` | [`report::ALL`] |
+//! | a form of a comparison | `report/comparison/` | [`report::comparison::ALL`] |
 
 pub mod admission;
 pub mod check;

@@ -35,7 +35,7 @@ pub(super) fn mann_whitney(base: &[f64], new: &[f64]) -> f64 {
 /// The two-sided p of Wilcoxon's signed ranks: the sign of every difference might as well be the other one. Pairs
 /// without a difference say nothing; with none left, p is 1.
 pub(super) fn signed_rank(differences: &[f64]) -> f64 {
-    let some: Vec<f64> = differences.iter().copied().filter(|d| *d < 0.0 || *d > 0.0).collect();
+    let some: Vec<f64> = differences.iter().copied().filter(|d| d.abs() > 0.0).collect();
     let sizes: Vec<f64> = some.iter().map(|d| d.abs()).collect();
     let ranks = doubled_ranks(&sizes);
     let total: usize = ranks.iter().sum();
