@@ -15,7 +15,7 @@
 //!                  │     (due times,  │  virtual    ├─▶ observe ─▶ measure ─▶ check ─▶ report
 //!                  │      sizes, ids) └─▶ live ─────┘  (one request's     (a fold)   (verdicts)
 //!                  │                      real sockets  two sides joined)
-//!                  └─▶ forecast ──────────────────────────────────────────────▲
+//!                  └─▶ forecast ──────────────────────────────────────────────▲     report A + B ─▶ diff
 //! ```
 //!
 //! What a gateway decides ([`admission`]) and what a provider grants ([`provider`]) are pure machines: no clock, no
@@ -36,7 +36,8 @@
 //! | [`forecast`] | closed forms: bound, onset, shed share, drain, memory | measure and below |
 //! | [`simulate`] | virtual time | measure and below |
 //! | [`check`] | one check a file, verdicts | all above |
-//! | [`report`] | plain data, one file a format | all above |
+//! | [`diff`] | two builds side by side, each one run or several | all above |
+//! | [`report`] | plain data, one file a format; what of a report is compared | all above |
 //! | `gateway` | the reference gateway: an HTTP shell around admission | units, admission, provider's wire formats |
 //! | `live` | clock, generator, client, provider shell, target, run | plan to measure, gateway's configuration |
 //! | `cli` | the command line | everything |
@@ -58,10 +59,13 @@
 //! | an order of service | `admission/orders/` | [`admission::orders::ALL`] |
 //! | a Retry-After strategy | `admission/retry_after/` | [`admission::retry_after::ALL`] |
 //! | a check | `check/` | [`check::ALL`] |
+//! | a measure two builds are compared by | `diff/measure.rs` | [`diff::ALL`] |
 //! | a report format | `report/` | [`report::ALL`] |
+//! | a form of a comparison | `report/comparison/` | [`report::comparison::ALL`] |
 
 pub mod admission;
 pub mod check;
+pub mod diff;
 pub mod forecast;
 pub mod measure;
 pub mod observe;

@@ -19,6 +19,21 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["units", "workload", "admission", "provider", "plan", "observe", "measure", "forecast", "simulate"],
     ),
     (
+        "diff",
+        &[
+            "units",
+            "workload",
+            "admission",
+            "provider",
+            "plan",
+            "observe",
+            "measure",
+            "forecast",
+            "simulate",
+            "check",
+        ],
+    ),
+    (
         "report",
         &[
             "units",
@@ -31,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "forecast",
             "simulate",
             "check",
+            "diff",
         ],
     ),
     ("gateway", &["units", "admission", "provider"]),

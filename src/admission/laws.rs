@@ -150,12 +150,13 @@ impl Court {
 
     fn feed(&mut self, event: Event) {
         let waking = event == Event::Wake;
-        let before = self.machine.gauge();
+        // of this very instant: a round's budget is gone a moment after its end
+        let level = self.machine.level_at(self.now);
         let arrived = if let Event::Arrive(ask) = &event { Some(ask.id) } else { None };
         let mut effects = Vec::new();
         self.machine.handle(self.now, event, &mut effects);
         for effect in &effects {
-            self.judge(effect, arrived, before.level);
+            self.judge(effect, arrived, level);
         }
         if waking {
             assert!(self.machine.next_wake().is_none_or(|at| at > self.now), "woken for nothing");

@@ -24,7 +24,7 @@ pub const ALL: &[(u8, &str)] = &[
     (USAGE, "the command line, a plan or a report file is wrong"),
     (INVALID, "the run is invalid (our fault) or inconclusive (a check had no data)"),
     (COULD_NOT_RUN, "it could not run: target unreachable, port taken, child ended early"),
-    (NOT_COMPARABLE, "the reports are not comparable"),
+    (NOT_COMPARABLE, "diff: the sides are not comparable, or one lacks what the other has"),
     (INTERRUPTED, "interrupted by Ctrl-C"),
     (TERMINATED, "ended by SIGTERM"),
 ];

@@ -2,7 +2,8 @@
 
 use super::{exit, say};
 use crate::admission::{bounds, orders, retry_after, shares};
-use crate::plan::{CHECKS, levers};
+use crate::live::COLUMNS;
+use crate::plan::{CHECKS, MEASURES, levers};
 use crate::report;
 use crate::workload::arrivals;
 
@@ -48,6 +49,12 @@ const ALL: &[Table] = &[
         about: "what could be done about the event (levers, predict --lever)",
         rows: || levers::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
+    Table { name: "log", about: "columns of a log (run --log), in their order", rows: || COLUMNS.to_vec() },
+    Table {
+        name: "measures",
+        about: "measures two builds are compared by (diff)",
+        rows: || MEASURES.iter().map(|measure| (measure.known.id, measure.known.about)).collect(),
+    },
     Table {
         name: "orders",
         about: "orders of service (target.embedded.order)",
@@ -91,7 +98,9 @@ mod tests {
         assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
         for table in ALL {
             let rows = (table.rows)();
-            assert!(rows.windows(2).all(|pair| pair[0].0 < pair[1].0), "{}", table.name);
+            // the columns of a log stand in their own order
+            let sorted = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            assert!(sorted || table.name == "log", "{}", table.name);
             assert!(rows.iter().all(|(name, about)| !name.is_empty() && !about.is_empty()), "{}", table.name);
             assert!(!rows.is_empty(), "{}", table.name);
         }

@@ -10,6 +10,7 @@ use clap::Parser;
 
 mod completions;
 mod dashboard;
+mod diff;
 pub mod exit;
 pub mod faults;
 mod list;
@@ -17,6 +18,7 @@ pub mod load;
 mod predict;
 mod progress;
 mod report;
+mod reports;
 mod run;
 mod schema;
 pub mod serve;
@@ -39,6 +41,7 @@ pub struct Cli {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Completions(completions::Args),
+    Diff(diff::Args),
     List(list::Args),
     Predict(predict::Args),
     Report(report::Args),
@@ -53,6 +56,7 @@ impl Cli {
     fn run(self) -> u8 {
         match self.command {
             Command::Completions(args) => args.run(),
+            Command::Diff(args) => args.run(),
             Command::List(args) => args.run(),
             Command::Predict(args) => args.run(self.quiet),
             Command::Report(args) => args.run(),

@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::{complain, exit, faults, signals};
 use crate::check::{Judgement, RunVerdict, Scene};
 use crate::forecast::Forecast;
-use crate::live::{self, Ended, Needs, Options, Run, Standing, Stop};
+use crate::live::{self, Board, Ended, Log, LogFile, Needs, Options, Run, Standing, Stop, Written};
 use crate::plan::{Plan, TargetKind};
 use crate::report::{self, DryRun, Format, Inputs, RawRefusal, Report, RunHeader, Style};
 use crate::units::{Moment, parse_duration};
@@ -46,6 +46,14 @@ pub(super) struct Args {
     /// The address of a dashboard that is not this machine's own, named once more to show that it is meant
     #[arg(long, value_name = "HOST")]
     confirm_dashboard: Option<String>,
+
+    /// Run it so many times, one after the other, with the same seed: reports that `tenfold diff` reads
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=50))]
+    repeat: u32,
+
+    /// Write a row for each request, both sides of it, to this CSV file; its columns are in `tenfold list log`
+    #[arg(long, value_name = "FILE", value_parser = csv)]
+    log: Option<PathBuf>,
 
     /// Where reports are written, in folders named after plan and run
     #[arg(long, value_name = "DIR", default_value = "reports")]
@@ -105,39 +113,131 @@ impl Args {
         Ok(exit::PASSED)
     }
 
-    /// The real thing.
+    /// The real thing, as often as it is asked for. The exit code is the worst one.
     fn rehearse(&self, whole: &Arc<Whole>, quiet: bool) -> Result<u8, Failure> {
-        let Whole { plan, rehearsal, .. } = whole.as_ref();
         // whatever can be wrong with it is wrong now, and not when there is a result to be written
-        let folder = self.out.join(&plan.name);
+        let folder = self.out.join(&whole.plan.name);
         fs::create_dir_all(&folder).map_err(|e| cannot_write(&folder, &e))?;
+        let log = self.log.as_deref().map(|path| opened(path, &whole.plan)).transpose()?;
         let stop = Stop::new();
         let caught = signals::watch(stop.clone())?;
-        let foreign = matches!(plan.target.kind, TargetKind::Url { .. });
-        let announce: Option<fn(&str)> = if foreign && !quiet { Some(announce) } else { None };
         let dashboard = self.dashboard.map(|address| show_at(address, whole)).transpose()?;
         let board = dashboard.as_ref().map(|dashboard| dashboard.board.clone());
-        let options = Options { wait_ready: self.wait_ready, announce, board, ..Options::default() };
-        let mut progress = Progress::new(plan, rehearsal, quiet);
-        let run = live::run(plan, &options, &mut |now| progress.show(now), &stop);
-        progress.clear();
-        let run = match run {
-            Err(live::LiveError::Interrupted) => return Ok(caught.code()),
-            other => other?,
-        };
-        let folder = fresh(&folder, &run.run_id).map_err(|e| cannot_write(&folder, &e))?;
-        let report = reported(whole, run, &folder);
-        write(&report, &folder).map_err(|e| cannot_write(&folder, &e))?;
-        let mut text = Vec::new();
-        (self.format.render)(&report, &style(), &mut text)?;
-        print(&text);
-        if let Some(dashboard) = dashboard {
+        let session = Session { whole, stop: &stop, quiet, log: log.as_ref(), board };
+        let ended = self.runs(&session, &folder);
+        // whatever came of the runs, the rows there are get written
+        if let Some((log, path)) = log.zip(self.log.as_deref()) {
+            closed(log, path);
+        }
+        let (verdict, last) = ended?;
+        if let Some((dashboard, report)) = dashboard.zip(last) {
             dashboard.finish(report::html::page(&report, None)?);
         }
-        Ok(match report.verdict {
+        Ok(match verdict {
             RunVerdict::Interrupted => caught.code(),
             verdict => verdict.exit_code(),
         })
+    }
+
+    /// All runs, one after the other; gives the worst of their verdicts, and the last report.
+    fn runs(&self, session: &Session<'_>, folder: &Path) -> Result<(RunVerdict, Option<Report>), Failure> {
+        let (mut verdicts, mut last) = (Vec::new(), None);
+        let mut parent: Option<PathBuf> = None;
+        for nth in 1..=self.repeat {
+            if self.repeat > 1 && !session.quiet {
+                complain(&format!("run {nth} of {}\n", self.repeat));
+            }
+            let Some(run) = self.once(session, session.log.map(|file| file.of_run(nth)))? else {
+                verdicts.push(RunVerdict::Interrupted);
+                break;
+            };
+            let own = match (&parent, self.repeat) {
+                (_, 1) => fresh(folder, &run.run_id),
+                (Some(parent), _) => fresh(parent, &nth.to_string()),
+                // a folder of their own, so that it is one side of a comparison
+                (None, times) => fresh(folder, &format!("{}-x{times}", run.run_id))
+                    .and_then(|new| fresh(parent.insert(new), &nth.to_string())),
+            };
+            let report = self.report(session.whole, run, &own.map_err(|e| cannot_write(folder, &e))?)?;
+            verdicts.push(report.verdict);
+            let interrupted = report.verdict == RunVerdict::Interrupted;
+            last = Some(report);
+            if interrupted {
+                break;
+            }
+        }
+        if let Some(parent) = parent.filter(|_| !session.quiet) {
+            complain(&format!("the reports in {} are one side of `tenfold diff`\n", parent.display()));
+        }
+        Ok((worst(&verdicts), last))
+    }
+
+    /// One run; none if it was ended before its load began.
+    fn once(&self, session: &Session<'_>, log: Option<Log>) -> Result<Option<Run>, Failure> {
+        let Whole { plan, rehearsal, .. } = session.whole;
+        let foreign = matches!(plan.target.kind, TargetKind::Url { .. });
+        let announce: Option<fn(&str)> = if foreign && !session.quiet { Some(announce) } else { None };
+        let board = session.board.clone();
+        let options = Options { wait_ready: self.wait_ready, announce, board, log, ..Options::default() };
+        let mut progress = Progress::new(plan, rehearsal, session.quiet);
+        let run = live::run(plan, &options, &mut |now| progress.show(now), session.stop);
+        progress.clear();
+        match run {
+            Err(live::LiveError::Interrupted) => Ok(None),
+            other => Ok(Some(other?)),
+        }
+    }
+
+    /// Writes a run's report to its folder, and prints it.
+    fn report(&self, whole: &Whole, run: Run, folder: &Path) -> Result<Report, Failure> {
+        let report = reported(whole, run, folder);
+        write(&report, folder).map_err(|e| cannot_write(folder, &e))?;
+        let mut text = Vec::new();
+        (self.format.render)(&report, &style(), &mut text)?;
+        print(&text);
+        Ok(report)
+    }
+}
+
+/// What all runs of one call share.
+struct Session<'a> {
+    whole: &'a Whole,
+    stop: &'a Stop,
+    quiet: bool,
+    log: Option<&'a LogFile>,
+    board: Option<Board>,
+}
+
+/// Of several runs: interrupted, then invalid, then a failed check, then no data.
+fn worst(verdicts: &[RunVerdict]) -> RunVerdict {
+    let order = [RunVerdict::Interrupted, RunVerdict::Invalid, RunVerdict::Failed, RunVerdict::Inconclusive];
+    order.into_iter().find(|bad| verdicts.contains(bad)).unwrap_or(RunVerdict::Passed)
+}
+
+fn opened(path: &Path, plan: &Plan) -> Result<LogFile, Failure> {
+    LogFile::open(path, plan)
+        .map_err(|e| Failure(format!("the log cannot be written to {}: {e}", path.display())))
+}
+
+/// Ends the log, and tells what it lacks.
+fn closed(log: LogFile, path: &Path) {
+    let name = path.display();
+    match log.close() {
+        Ok(Written { lost: 0, .. }) => {}
+        Ok(Written { rows, lost }) => complain(&format!(
+            "warning: {name} lacks {lost} of {} rows: the disk was slower than the load\n",
+            rows + lost
+        )),
+        Err(e) => complain(&format!("warning: {name} is not whole: {e}\n")),
+    }
+}
+
+/// The only form of a log so far.
+fn csv(name: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(name);
+    match path.extension().is_some_and(|ext| ext.eq_ignore_ascii_case("csv")) {
+        true => Ok(path),
+        false => Err("a log is a CSV file: give it a name that ends in `.csv`".to_owned()),
     }
 }
 
@@ -310,6 +410,23 @@ mod tests {
         let (first, second) = (fresh(parent.path(), "id").unwrap(), fresh(parent.path(), "id").unwrap());
         assert_eq!((first, second), (parent.path().join("id"), parent.path().join("id-2")));
         assert!(fresh(&parent.path().join("missing"), "id").is_err());
+    }
+
+    #[test]
+    fn the_worst_of_several_runs_is_what_they_come_to() {
+        use RunVerdict::{Failed, Inconclusive, Interrupted, Invalid, Passed};
+        assert_eq!(worst(&[Passed, Passed]), Passed);
+        assert_eq!(worst(&[Passed, Inconclusive, Failed]), Failed);
+        assert_eq!(worst(&[Failed, Invalid, Passed]), Invalid);
+        assert_eq!(worst(&[Invalid, Interrupted]), Interrupted);
+    }
+
+    #[test]
+    fn a_log_is_csv_by_its_name() {
+        assert!(csv("a/b.csv").is_ok() && csv("x.CSV").is_ok());
+        for other in ["plans/smoke.yaml", "x.parquet", "csv", ""] {
+            assert!(csv(other).is_err(), "{other}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::run::Stop;
 use super::seen::{Order, Seen};
 use super::target::{Target, pause};
 use super::wall::Steps;
-use super::{Clock, ProviderShell, abort};
+use super::{Clock, Log, ProviderShell, abort};
 use crate::measure::{Fold, Measures, Snapshot, Vital};
 use crate::observe::Sighting;
 use crate::plan::{AbortRule, Plan};
@@ -60,10 +60,20 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// A desk for the load that begins at `start`; what is seen comes in by `seen`.
-    pub(super) fn new(plan: &Plan, clock: Clock, start: Moment, seen: Receiver<Seen>) -> Self {
+    /// A desk for the load that begins at `start`; what is seen comes in by `seen`, and what ends goes to `log`.
+    pub(super) fn new(
+        plan: &Plan,
+        clock: Clock,
+        start: Moment,
+        seen: Receiver<Seen>,
+        log: Option<Log>,
+    ) -> Self {
+        let fold = Fold::new(plan);
         Self {
-            fold: Fold::new(plan),
+            fold: match log {
+                Some(log) => fold.telling(move |closed| log.note(closed)),
+                None => fold,
+            },
             order: Order::default(),
             seen,
             clock,

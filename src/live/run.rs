@@ -16,7 +16,7 @@ use super::preflight::Needs;
 use super::request::Wire;
 use super::target::{Start, Target};
 use super::wall::Stamp;
-use super::{Arrived, Carriers, Clock, Evidence, LiveError, ProviderShell, Seen};
+use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, ProviderShell, Seen};
 use crate::measure::{Measures, Snapshot};
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -37,6 +37,8 @@ pub struct Options {
     pub announce: Option<fn(&str)>,
     /// Where it is left how the run stands, for those who look while it goes on.
     pub board: Option<Board>,
+    /// Where every request is noted as it ends.
+    pub log: Option<Log>,
 }
 
 /// A request to end, from a signal handler or another thread.
@@ -120,7 +122,7 @@ pub fn run(
     let start = clock.now() + lead(plan);
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
     let crew = Crew::start(plan, wire, &stage.target, clock, start, out)?;
-    let mut desk = Desk::new(plan, clock, start, seen);
+    let mut desk = Desk::new(plan, clock, start, seen, options.log.clone());
     desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
     let (evidence, not_waited_for) = crew.dismiss()?;

@@ -83,6 +83,7 @@ pub(super) fn plan(url: &str) -> Plan {
         checks: BTreeMap::new(),
         variants: Vec::new(),
         levers: Vec::new(),
+        diff: BTreeMap::new(),
     }
 }
 

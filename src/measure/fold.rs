@@ -1,16 +1,37 @@
+use std::fmt;
+
 use super::{Measures, Snapshot, Vital};
-use crate::observe::{Gauge, Joiner, Record, Sighting};
+use crate::observe::{Gauge, Ghost, Joiner, Record, Sighting};
 use crate::plan::Plan;
 use crate::units::Moment;
 
 /// Joins and measures a run as it goes.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Fold {
     joiner: Joiner,
     measures: Measures,
     ended: Vec<Record>,
     /// What stood where when that was last noted.
     stood: Gauge,
+    told: Option<Told>,
+}
+
+/// Something that has come to its end.
+#[derive(Debug, Clone, Copy)]
+pub enum Closed<'a> {
+    /// A request, both sides joined.
+    Request(&'a Record),
+    /// A call that reached the provider after its request had ended.
+    Ghost(&'a Ghost),
+}
+
+/// Who is told of everything that ends.
+struct Told(Box<dyn FnMut(Closed<'_>) + Send>);
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Told")
+    }
 }
 
 impl Fold {
@@ -25,7 +46,13 @@ impl Fold {
     }
 
     fn over(joiner: Joiner, plan: &Plan) -> Self {
-        Self { joiner, measures: Measures::new(plan), ended: Vec::new(), stood: Gauge::default() }
+        Self { joiner, measures: Measures::new(plan), ended: Vec::new(), stood: Gauge::default(), told: None }
+    }
+
+    /// The same, and `told` is shown everything that ends, in the order it ends.
+    #[must_use]
+    pub fn telling(self, told: impl FnMut(Closed<'_>) + Send + 'static) -> Self {
+        Self { told: Some(Told(Box::new(told))), ..self }
     }
 
     /// Takes in a sighting. They come in order of time.
@@ -73,7 +100,16 @@ impl Fold {
 
     /// What was measured, as if the run ended at `now`; it goes on.
     pub fn so_far(&self, now: Moment) -> Measures {
-        self.clone().finish(now)
+        // nobody is told: it has not come to its end
+        let Self { joiner, measures, ended, stood, told: _ } = self;
+        let copy = Self {
+            joiner: joiner.clone(),
+            measures: measures.clone(),
+            ended: ended.clone(),
+            stood: *stood,
+            told: None,
+        };
+        copy.finish(now)
     }
 
     /// Ends the run at `end`: what is open is unfinished.
@@ -91,10 +127,16 @@ impl Fold {
         if self.joiner.ghosts() > 0 {
             for ghost in self.joiner.take_ghosts() {
                 self.measures.ghost(&ghost);
+                if let Some(Told(told)) = &mut self.told {
+                    told(Closed::Ghost(&ghost));
+                }
             }
         }
         for record in self.ended.drain(..) {
             self.measures.record(&record);
+            if let Some(Told(told)) = &mut self.told {
+                told(Closed::Request(&record));
+            }
         }
     }
 }

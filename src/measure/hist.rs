@@ -3,7 +3,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer as _, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer as _, V2Serializer};
 
 /// Values past this are counted as this: ten days in microseconds. It bounds what a histogram can grow to.
 const MOST: u64 = 864_000_000_000;
@@ -66,6 +66,30 @@ impl Hist {
         self.0.add(&other.0).expect("a histogram that resizes itself takes every other of its precision");
     }
 
+    /// The bounds of the bucket that holds the value of this rank, 1 being the smallest value; `None` of a rank there
+    /// is not. The value that was recorded lies between the two.
+    pub fn bucket_of_rank(&self, rank: u64) -> Option<(u64, u64)> {
+        let count = self.count();
+        if rank == 0 || rank > count {
+            return None;
+        }
+        let value = self.0.value_at_quantile((rank as f64 - 0.5) / count as f64);
+        Some((self.0.lowest_equivalent(value), self.0.highest_equivalent(value)))
+    }
+
+    /// Reads what [`Self::to_base64`] wrote; `None` of anything else.
+    pub fn from_base64(text: &str) -> Option<Self> {
+        let bytes = STANDARD.decode(text).ok()?;
+        let hist: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).ok()?;
+        if hist.sigfig() != 3 || hist.max() > MOST + MOST / 500 {
+            return None;
+        }
+        // into one of our own, that grows as far as is needed and no further
+        let mut own = Self::default();
+        own.0.add(hist).ok()?;
+        Some(own)
+    }
+
     /// The whole histogram as HdrHistogram V2, in base64: other tools read it, and two of them can be added.
     pub fn to_base64(&self) -> String {
         let mut bytes = Vec::new();
@@ -77,7 +101,6 @@ impl Hist {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hdrhistogram::serialization::Deserializer;
 
     #[test]
     fn an_empty_histogram_has_no_numbers() {
@@ -111,5 +134,26 @@ mod tests {
         assert_eq!(back.len(), 2);
         assert!(back.max() >= MOST && back.max() < MOST + MOST / 500);
         assert!(back.min().abs_diff(25_000_000) < 25_000);
+    }
+
+    #[test]
+    fn it_comes_back_as_it_went_and_nothing_else_is_taken_for_one() {
+        let mut hist = Hist::default();
+        (0..5_000u64).for_each(|ms| hist.record(Duration::from_millis(ms * ms)));
+        assert_eq!(Hist::from_base64(&hist.to_base64()), Some(hist));
+        assert_eq!(Hist::from_base64(&Hist::default().to_base64()), Some(Hist::default()));
+        for foreign in ["", "AAAA", "no base64", &STANDARD.encode([0xff; 400])] {
+            assert_eq!(Hist::from_base64(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_rank_is_known_to_its_bucket() {
+        let mut hist = Hist::default();
+        (1..=100u64).for_each(|n| hist.record_count(n * 100_000));
+        let (low, high) = hist.bucket_of_rank(40).unwrap();
+        assert!(low <= 4_000_000 && 4_000_000 <= high && high - low < 4_000, "{low} to {high}");
+        assert_eq!((hist.bucket_of_rank(0), hist.bucket_of_rank(101)), (None, None));
+        assert_eq!(Hist::default().bucket_of_rank(1), None);
     }
 }

@@ -29,7 +29,7 @@ pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
 pub use examples::{Examples, Trouble};
 pub use failures::{Cause, Failures, Often};
-pub use fold::Fold;
+pub use fold::{Closed, Fold};
 pub use frame::{Frame, FramePhase};
 pub use hist::Hist;
 pub use latencies::Latencies;

@@ -119,6 +119,7 @@ impl Sketch {
             checks: BTreeMap::new(),
             variants: Vec::new(),
             levers: Vec::new(),
+            diff: BTreeMap::new(),
         }
     }
 

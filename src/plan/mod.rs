@@ -7,6 +7,7 @@
 mod across;
 pub mod address;
 pub mod checks;
+mod diff;
 pub mod environment;
 mod expect;
 pub mod levers;
@@ -24,6 +25,7 @@ pub mod yaml;
 
 pub use crate::provider::wire::DeadlineForm;
 pub use checks::{CHECKS, Known};
+pub use diff::{Amounts, MEASURES, MOST_JUDGED, Measured, Tolerance, is_judged};
 pub use levers::{Lever, Pull};
 pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,

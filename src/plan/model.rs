@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Lever, Variant};
+use super::{Lever, Tolerance, Variant};
 use crate::admission;
 use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
@@ -43,6 +43,8 @@ pub struct Plan {
     pub variants: Vec<Variant>,
     /// What could be done about the event; for the forecast.
     pub levers: Vec<Lever>,
+    /// How much a measure may change from one build to another, by name.
+    pub diff: BTreeMap<String, Tolerance>,
 }
 
 /// What is tried, and how it is called.

@@ -1,7 +1,7 @@
 use super::environment::{self, Lookup};
 use super::{
-    AbortRule, Expect, Plan, Source, Validity, Variant, across, checks, levers, overrides, rehearsal, target,
-    variants, yaml,
+    AbortRule, Expect, Plan, Source, Validity, Variant, across, checks, diff, levers, overrides, rehearsal,
+    target, variants, yaml,
 };
 use crate::provider;
 use crate::units::{Fault, Faults, MapReader, Ratio, Read, Reader};
@@ -105,6 +105,10 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         Some(reader) => levers::read(&reader, requests.as_ref(), provider.as_ref()),
         None => Some(Vec::new()),
     };
+    let diff = match map.reader("diff") {
+        Some(reader) => diff::read(&reader),
+        None => Some(Default::default()),
+    };
     // what is small and wrong is reported by now; the rest is still checked against itself, so that all faults show
     let (rehearsal, probes) = rehearsal.unwrap_or_default();
     Some(Plan {
@@ -124,6 +128,7 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         checks: checks.unwrap_or_default(),
         variants: variants.unwrap_or_default(),
         levers: levers.unwrap_or_default(),
+        diff: diff.unwrap_or_default(),
     })
 }
 

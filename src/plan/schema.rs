@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CHECKS, levers};
+use super::{CHECKS, MEASURES, levers};
 
 mod load;
 mod policy;
@@ -31,6 +31,7 @@ pub fn plan() -> Value {
             ("checks", checks()),
             ("variants", list(variant(), "named changes of the plan, for simulations")),
             ("levers", list(lever(), "what could be done about the event, for the forecast")),
+            ("diff", diff()),
         ],
     );
     let head = json!({
@@ -244,6 +245,13 @@ fn checks() -> Value {
 fn variant() -> Value {
     let set = names_to(json!({}), "paths and what is set there");
     object(&["name"], "the plan with some keys changed", [("name", word("its name, unique")), ("set", set)])
+}
+
+fn diff() -> Value {
+    let tolerance = |measure: &super::Measured| (measure.known.id.to_owned(), word(measure.known.about));
+    let properties: Map<String, Value> = MEASURES.iter().map(tolerance).collect();
+    json!({ "type": "object", "description": "how much a measure may change from build to build: 5%, an amount, or off",
+        "properties": properties, "additionalProperties": false })
 }
 
 #[cfg(test)]

@@ -81,6 +81,7 @@ pub(crate) fn plan() -> Plan {
         checks: BTreeMap::new(),
         variants: Vec::new(),
         levers: Vec::new(),
+        diff: BTreeMap::new(),
     }
 }
 

@@ -57,6 +57,12 @@ impl<'w> Lines<'w> {
         lines.try_for_each(|line| writeln!(self.out, "{:indent$}{line}", ""))
     }
 
+    /// `head`, coloured, and `text` after a blank, both as they are: their maker has escaped and padded them.
+    pub(super) fn raw(&mut self, head: &str, colour: Colour, text: &str) -> io::Result<()> {
+        let line = format!("{} {text}", self.dressed(head, colour));
+        writeln!(self.out, "{}", line.trim_end())
+    }
+
     fn dressed(&self, text: &str, colour: Colour) -> String {
         match (self.style.colour, colour.code()) {
             (true, code) if !code.is_empty() => format!("\u{1b}[{code}m{text}\u{1b}[0m"),

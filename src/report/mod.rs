@@ -9,6 +9,8 @@ use std::fmt;
 use std::io;
 
 mod build;
+mod compared;
+pub mod comparison;
 mod dry_run;
 mod escape;
 mod explain;
@@ -38,7 +40,9 @@ pub use model::{
     MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart, RunPart,
     SCHEMA, Totals, ValidityPart, WindowPart,
 };
-pub use plan_part::{PhasePart, PlanPart, ProviderPart, RequestPart, TargetPart};
+pub use plan_part::{
+    CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,
+};
 pub use predict::{predict_json, predict_text};
 pub use read::{MOST_BYTES, Unreadable, read};
 pub use schema::schema;

@@ -1,8 +1,12 @@
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::plan::{Plan, TargetKind};
+use crate::plan::{CheckOverride, Limit, Plan, TargetKind, Tolerance};
+use crate::units::plain_duration;
+use crate::workload::Late;
 
 /// What of a plan tells two runs apart. Headers and environments stay out: they may hold secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +33,49 @@ pub struct PlanPart {
     pub probes_every: u32,
     /// How long after the announced instant a probe returns.
     pub probes_late_by_s: f64,
+    /// Later than this a request was not sent; `null` if it was sent however late.
+    #[serde(default)]
+    pub drop_after_s: Option<f64>,
+    /// How refusals were told.
+    #[serde(default)]
+    pub refusal: RefusalPart,
+    /// What the plan changes of checks, by id.
+    #[serde(default)]
+    pub checks: BTreeMap<String, CheckSetting>,
+    /// How much a measure may change from build to build, by name.
+    #[serde(default)]
+    pub diff: BTreeMap<String, TolerancePart>,
+}
+
+/// How refusals were told.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RefusalPart {
+    /// Statuses of a refusal for scarcity.
+    pub shed: Vec<u16>,
+    /// Statuses of a refusal for entitlement.
+    pub throttled: Vec<u16>,
+    /// A refusal that came later than this was admitted first.
+    pub fast_within_s: f64,
+}
+
+/// What a plan changes of a check.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CheckSetting {
+    /// Another limit, as the plan writes it.
+    pub limit: Option<String>,
+    /// True if a lack of data is all right.
+    pub allow_no_data: bool,
+    /// True if it is not judged.
+    pub off: bool,
+}
+
+/// How much a measure may change; neither where it is not judged.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TolerancePart {
+    /// This part of the old value.
+    pub share: Option<f64>,
+    /// This much, in the unit of the measure.
+    pub amount: Option<f64>,
 }
 
 /// A phase.
@@ -137,6 +184,48 @@ impl PlanPart {
             },
             probes_every: plan.probes.every,
             probes_late_by_s: plan.probes.late_by.as_secs_f64(),
+            drop_after_s: match plan.load.late {
+                Late::Send => None,
+                Late::DropAfter(span) => Some(span.as_secs_f64()),
+            },
+            refusal: RefusalPart {
+                shed: plan.expect.refusal.shed.clone(),
+                throttled: plan.expect.refusal.throttled.clone(),
+                fast_within_s: plan.expect.refusal.fast_within.as_secs_f64(),
+            },
+            checks: plan.checks.iter().map(|(id, change)| (id.clone(), CheckSetting::of(change))).collect(),
+            diff: plan.diff.iter().map(|(name, most)| (name.clone(), TolerancePart::of(*most))).collect(),
+        }
+    }
+}
+
+impl CheckSetting {
+    fn of(change: &CheckOverride) -> Self {
+        let limit = change.limit.map(|limit| match limit {
+            Limit::Time(span) => plain_duration(span),
+            Limit::Part(share) => share.to_string().replace(' ', ""),
+            Limit::Size(bytes) => format!("{}B", bytes.get()),
+            Limit::Count(count) => count.to_string(),
+        });
+        Self { limit, allow_no_data: change.allow_no_data, off: change.off }
+    }
+}
+
+impl TolerancePart {
+    fn of(tolerance: Tolerance) -> Self {
+        match tolerance {
+            Tolerance::Share(share) => Self { share: Some(share), amount: None },
+            Tolerance::Amount(amount) => Self { share: None, amount: Some(amount) },
+            Tolerance::Off => Self::default(),
+        }
+    }
+
+    /// What it says, as a plan has it.
+    pub(super) fn get(self) -> Tolerance {
+        match (self.share, self.amount) {
+            (Some(share), _) => Tolerance::Share(share),
+            (None, Some(amount)) => Tolerance::Amount(amount),
+            (None, None) => Tolerance::Off,
         }
     }
 }

@@ -1,5 +1,5 @@
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Bytes, Node, Place, Rate, Ratio, Share, Tokens, Value, parse_duration};
@@ -111,16 +111,15 @@ impl<'n> Reader<'n> {
             self.fault(format!("a map belongs here, not {}", self.node.value.kind()));
             return None;
         };
-        let mut seen = BTreeSet::new();
+        let mut seen: BTreeMap<&str, &Place> = BTreeMap::new();
         for (key, _) in entries {
-            if !seen.insert(key.text.as_str()) {
-                let path = join(&self.path, &key.text);
-                self.faults.add(
-                    key.place.clone(),
-                    path,
-                    format!("duplicate key `{}`: write it once", key.text),
-                );
-            }
+            let Some(first) = seen.get(key.text.as_str()) else {
+                seen.insert(&key.text, &key.place);
+                continue;
+            };
+            let path = join(&self.path, &key.text);
+            let message = format!("duplicate key `{}`, first at {first}: write it once", key.text);
+            self.faults.add(key.place.clone(), path, message);
         }
         Some(MapReader { map: self.clone(), asked: Vec::new() })
     }

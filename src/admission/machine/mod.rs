@@ -152,6 +152,13 @@ impl Admission {
         self.flying.numbers().into_iter().map(Id).collect()
     }
 
+    /// What could be spent at once at `now`, for the laws.
+    pub(super) fn level_at(&self, now: Moment) -> Tokens {
+        let mut ledger = self.ledger.clone();
+        ledger.advance(now);
+        ledger.level(Tokens::new(1))
+    }
+
     /// Whether `id` waits, for the laws.
     pub(super) fn waits(&self, id: Id) -> bool {
         self.queue.contains(id)

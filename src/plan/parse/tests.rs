@@ -141,7 +141,7 @@ fn each_fault_says_where_what_and_the_way_out() {
         ("abort_when=[{goodput_below: 10%}]", "`for` is missing"),
         ("max_outstanding=0", "1 to 1000000"),
         ("lever=[]", "unknown key `lever`"),
-        ("diff={}", "unknown key `diff`"),
+        ("diff={godput: 2%}", "unknown measure `godput` (did you mean `goodput`?"),
         ("provider.slotz=[]", "unknown key `slotz`"),
         ("requests.0.deadline=${NO}", "the environment has no `NO`"),
         ("load.phases.0.rate=9999999999/s", "callers would arrive"),

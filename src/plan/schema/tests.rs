@@ -45,6 +45,7 @@ checks: { shedding.fast: { limit: 1ms, allow_no_data: true, off: false } }
 variants: [{ name: other, set: { load.seed: 2 } }]
 levers: [{ name: a, answer_from_cache: 1% }, { name: b, defer: 1% }, { name: c, more_quota: +1/2 },
          { name: d, shed_tier: 2 }, { name: e, shrink_tokens: 9 }]
+diff: { goodput: 2%, drain: off }
 ";
 
 const TARGETS: &[&str] = &[
@@ -181,6 +182,7 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
                 ["embedded", "spawn", "url"].contains(&key)
                     || joined == "checks"
                     || joined.starts_with("levers.")
+                    || joined == "diff"
                     || of_tenant
             };
             let absent: Vec<_> = known.iter().filter(|key| !here.contains(*key) && !either(key)).collect();

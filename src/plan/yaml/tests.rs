@@ -91,6 +91,32 @@ fn a_merge_is_applied_and_what_the_map_says_itself_wins() {
     assert!(found[5..].iter().any(|line| line.ends_with(" 1s")), "{found:#?}");
 }
 
+/// As in redhat-developer/vscode-yaml#924: the merge key is no part of YAML 1.2, and some readers drop it without a word.
+#[test]
+fn a_merge_key_works_and_is_never_dropped() {
+    let found = shown("base: &b {rate: 5}\nstage: {<<: *b, duration: 30s}\n");
+    let stage = &found[found.iter().position(|line| line.ends_with("stage:")).unwrap()..];
+    assert!(
+        stage.iter().any(|line| line.ends_with("rate:")) && stage.iter().any(|line| line.ends_with(" 5")),
+        "{found:#?}"
+    );
+    assert!(
+        stage.iter().any(|line| line.ends_with(" 30s")) && !stage.iter().any(|line| line.contains("<<")),
+        "{found:#?}"
+    );
+    // two merges of a map: both come in, and a key of both is there twice or the first one's
+    let found = shown("a: &a {x: 1}\nb: &b {y: 2}\nc: {<<: *a, <<: *b}\n");
+    let c = found.iter().position(|line| line.ends_with("c:")).map(|at| &found[at..]);
+    let whole = c.is_some_and(|c| ["x:", "y:"].iter().all(|key| c.iter().any(|line| line.ends_with(key))));
+    assert!(whole || found.iter().any(|line| line.contains("fault")), "{found:#?}");
+}
+
+/// As in moraes/config#1, where a tab as indent gave `cannot start any token`.
+#[test]
+fn a_tab_as_indent_is_called_a_tab_and_has_its_line() {
+    assert_eq!(shown("stages:\n\t- rate: 5\n"), ["2:1 fault: a tab indents this line: use spaces"]);
+}
+
 #[test]
 fn what_is_no_plan_text_is_one_fault_with_a_place() {
     let cases = [
