@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tenfold::measure::Measures;
 use tenfold::observe::{Joiner, Outcome, Record, Sighting};
 use tenfold::plan::{self, Plan};
 use tenfold::simulate;

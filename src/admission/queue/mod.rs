@@ -11,6 +11,7 @@ mod urgency;
 
 pub use lane::Lane;
 
+use self::row::Ordered;
 use self::slab::Slab;
 use self::turns::{Turn, Turns};
 use super::orders::Order;
@@ -23,6 +24,8 @@ use crate::units::{Bytes, Dense, Moment, Rate, Tokens};
 pub(super) struct Layout {
     /// Who is next within a lane.
     pub(super) order: Arc<dyn Order>,
+    /// What [`Order::by_deadline`] says of it.
+    pub(super) by_deadline: bool,
     /// Whose lane is next within a tier.
     pub(super) share: Arc<dyn Share>,
     /// Whether a more important tier is served first; otherwise tiers are all one.
@@ -43,7 +46,7 @@ pub struct Queue {
     waiting: Slab<Waiting>,
     by_id: Dense<u32>,
     /// Of those whose lane does not know.
-    by_deadline: BTreeSet<(Moment, Id)>,
+    by_deadline: Ordered<(Moment, Id)>,
     tiers: BTreeMap<u8, Tier>,
     /// Where all tiers stand in one line, the tiers of those who may have to give way.
     by_tier: BTreeSet<(u8, Id)>,
@@ -88,7 +91,7 @@ impl Queue {
             layout,
             waiting: Slab::new(),
             by_id: Dense::default(),
-            by_deadline: BTreeSet::new(),
+            by_deadline: Ordered::default(),
             tiers: BTreeMap::new(),
             by_tier: BTreeSet::new(),
             resting: BTreeSet::new(),
@@ -124,12 +127,12 @@ impl Queue {
 
     /// Whose deadline is next, and when.
     pub fn most_urgent(&self) -> Option<(Moment, Id)> {
-        let lanes = self
-            .tiers
-            .values()
-            .filter(|_| self.layout.order.by_deadline())
-            .flat_map(|row| row.lanes.values());
-        lanes.filter_map(Lane::next_deadline).chain(self.by_deadline.first().copied()).min()
+        let first = self.by_deadline.first();
+        if !self.layout.by_deadline {
+            return first;
+        }
+        let lanes = self.tiers.values().flat_map(|row| row.lanes.values());
+        lanes.filter_map(Lane::next_deadline).chain(first).min()
     }
 
     /// Who is served next: of the most important tier that waits, of the tenant whose turn it is, the first in order.
@@ -158,7 +161,7 @@ impl Queue {
         waiting.rests_until = Moment::ZERO;
         self.tokens += waiting.ask.hold();
         self.bytes += waiting.ask.bytes;
-        if !self.layout.order.by_deadline() {
+        if !self.layout.by_deadline {
             self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
         }
         self.line_up(&waiting.ask);
@@ -184,8 +187,8 @@ impl Queue {
         while let Some((until, id)) = self.resting.first().copied().filter(|(until, _)| *until <= now) {
             self.resting.remove(&(until, id));
             if let Some(ask) = self.get(id).map(|waiting| waiting.ask.clone()) {
-                if self.layout.order.by_deadline() {
-                    self.by_deadline.remove(&(ask.deadline, id));
+                if self.layout.by_deadline {
+                    self.by_deadline.remove((ask.deadline, id));
                 }
                 self.line_up(&ask);
             }
@@ -201,7 +204,7 @@ impl Queue {
         let at = self.by_id.remove(id.0)?;
         let waiting = self.waiting.remove(at)?;
         let ask = &waiting.ask;
-        self.by_deadline.remove(&(ask.deadline, id));
+        self.by_deadline.remove((ask.deadline, id));
         self.tokens = self.tokens - ask.hold();
         self.bytes = self.bytes - ask.bytes;
         if self.resting.remove(&(waiting.rests_until, id)) {
@@ -260,7 +263,7 @@ impl Queue {
 
     /// Whether those [`Self::less_important`] gives stand before `ask` in its own line.
     pub(super) fn in_one_line(&self) -> bool {
-        !self.layout.strict && !self.layout.order.by_deadline()
+        !self.layout.strict && !self.layout.by_deadline
     }
 
     /// Those in the lane of `ask`, the oldest first.
@@ -278,7 +281,7 @@ impl Queue {
 
     fn line_up(&mut self, ask: &Ask) {
         let (tier, tenant) = self.place(ask);
-        let drain = self.layout.order.by_deadline().then_some(self.layout.drain);
+        let drain = self.layout.by_deadline.then_some(self.layout.drain);
         if self.layout.evict && !self.layout.strict {
             self.by_tier.insert((ask.tier, ask.id));
         }
