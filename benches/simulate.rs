@@ -3,7 +3,8 @@
 //!
 //! `cargo bench --bench simulate`. An event is a step of the simulation: an arrival, an answer's end, a caller who
 //! leaves or returns, a wake-up of the gateway. Times are processor times of this process: what others do on the
-//! machine does not count. `-- --hour` runs the hour too, which takes minutes.
+//! machine does not count. `-- --minutes 60` adds an hour at 100,000 arrivals a second, which takes
+//! minutes.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -79,9 +80,9 @@ fn until_drained() {
     speed("flash, until drained", &plan);
 }
 
-/// An hour at 100,000 arrivals a second.
-fn hour() {
-    for minutes in [1, 60] {
+/// A minute at 100,000 arrivals a second, and then so many.
+fn long(minutes: u64) {
+    for minutes in [1, minutes] {
         let plan = flash(&[
             "provider.quota.tokens_per_minute=1200M",
             "target.embedded.budgets.tokens_per_minute=1200M",
@@ -111,7 +112,8 @@ fn main() {
     speed("flash, lifo", &flash(&["target.embedded.order=lifo"]));
     speed("quiet day", &flash(&["load.phases=[{ name: day, rate: 400/min, for: 6h }]"]));
     until_drained();
-    if std::env::args().any(|arg| arg == "--hour") {
-        hour();
+    let minutes = std::env::args().skip_while(|arg| arg != "--minutes").nth(1);
+    if let Some(minutes) = minutes.and_then(|text| text.parse().ok()) {
+        long(minutes);
     }
 }

@@ -165,10 +165,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             }
         }
         // who is refused at once changes nothing for the others
-        let refused = matches!(
-            effects[..],
-            [Effect::Shed { .. } | Effect::Throttle { .. } | Effect::Reject { .. }]
-        );
+        let refused =
+            matches!(effects[..], [Effect::Shed { .. } | Effect::Throttle { .. } | Effect::Reject { .. }]);
         if !refused {
             self.wake = self.gateway.next_wake();
         }

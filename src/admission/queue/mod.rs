@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 mod lane;
 mod row;
-mod slab;
 mod turns;
 mod urgency;
 
 pub use lane::Lane;
 
 use self::row::Ordered;
-use self::slab::Slab;
 use self::turns::{Turn, Turns};
 use super::orders::Order;
 use super::shares::Share;
@@ -43,8 +41,7 @@ pub(super) struct Layout {
 #[derive(Debug)]
 pub struct Queue {
     layout: Layout,
-    waiting: Slab<Waiting>,
-    by_id: Dense<u32>,
+    waiting: Dense<Waiting>,
     /// Of those whose lane does not know.
     by_deadline: Ordered<(Moment, Id)>,
     tiers: BTreeMap<u8, Tier>,
@@ -89,8 +86,7 @@ impl Queue {
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
-            waiting: Slab::new(),
-            by_id: Dense::default(),
+            waiting: Dense::default(),
             by_deadline: Ordered::default(),
             tiers: BTreeMap::new(),
             by_tier: BTreeSet::new(),
@@ -102,17 +98,17 @@ impl Queue {
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.by_id.len()
+        self.waiting.len()
     }
 
     /// True if nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        self.waiting.is_empty()
     }
 
     /// Whether `id` is one of them.
     pub fn contains(&self, id: Id) -> bool {
-        self.by_id.get(id.0).is_some()
+        self.waiting.get(id.0).is_some()
     }
 
     /// The sum of their holds.
@@ -166,8 +162,7 @@ impl Queue {
         }
         self.line_up(&waiting.ask);
         let id = waiting.ask.id;
-        let at = self.waiting.insert(waiting);
-        self.by_id.insert(id.0, at);
+        self.waiting.insert(id.0, waiting);
     }
 
     /// Lets a request wait, but not be served before `until`.
@@ -178,8 +173,7 @@ impl Queue {
         self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
         self.resting.insert((until, waiting.ask.id));
         let id = waiting.ask.id;
-        let at = self.waiting.insert(waiting);
-        self.by_id.insert(id.0, at);
+        self.waiting.insert(id.0, waiting);
     }
 
     /// Puts those whose rest is over by `now` into their old places.
@@ -201,8 +195,7 @@ impl Queue {
     }
 
     pub(super) fn remove(&mut self, id: Id) -> Option<Waiting> {
-        let at = self.by_id.remove(id.0)?;
-        let waiting = self.waiting.remove(at)?;
+        let waiting = self.waiting.remove(id.0)?;
         let ask = &waiting.ask;
         self.by_deadline.remove((ask.deadline, id));
         self.tokens = self.tokens - ask.hold();
@@ -276,7 +269,7 @@ impl Queue {
     }
 
     fn get(&self, id: Id) -> Option<&Waiting> {
-        self.waiting.get(*self.by_id.get(id.0)?)
+        self.waiting.get(id.0)
     }
 
     fn line_up(&mut self, ask: &Ask) {
