@@ -1,7 +1,10 @@
-//! How fast virtual time passes: events a second with and without measuring, and what an hour takes of memory.
+//! How fast virtual time passes: events a second with policy code, with and without measuring, the flash promotion
+//! until its queue is empty, and what an hour at a high rate takes of memory.
 //!
 //! `cargo bench --bench simulate`. An event is a step of the simulation: an arrival, an answer's end, a caller who
-//! leaves or returns, a wake-up of the gateway.
+//! leaves or returns, a wake-up of the gateway. Times are processor times of this process: what others do on the
+//! machine does not count. `-- --minutes 60` adds an hour at 100,000 arrivals a second, which takes
+//! minutes.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -10,40 +13,107 @@ use std::time::Duration;
 use tenfold::plan::{self, Plan};
 use tenfold::simulate;
 
+const FLASH: &str = include_str!("../plans/flash-promotion.yaml");
+
+/// The flash promotion as written, with some keys changed.
 fn flash(changes: &[&str]) -> Plan {
-    let text = include_str!("../plans/flash-promotion.yaml");
     let changes: Vec<String> = changes.iter().map(|change| (*change).to_owned()).collect();
-    plan::parse(text, &changes, &|_| None).expect("a plan without faults").plan
+    // what the rehearsal shortens may not be there
+    let whole = FLASH.split("\nrehearsal:").next().unwrap_or(FLASH);
+    plan::parse(whole, &changes, &|_| None).expect("a plan without faults").plan
 }
 
-/// Processor time of this process so far: what others do on the machine does not count.
+/// Processor time of this process so far.
 fn spent() -> Duration {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     Duration::from_nanos(text.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or_default())
 }
 
-fn main() {
-    for (name, changes) in [
-        ("bounded", &[][..]),
-        ("unbounded", &["target.embedded.bound=none"]),
-        ("lifo", &["target.embedded.order=lifo"]),
-    ] {
-        let plan = flash(changes);
-        let policy = plan.policy().expect("the plan has a policy").clone();
-        let mut sightings = 0u64;
+/// Memory of this process, in MB: now, and the most it had.
+fn memory() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let of = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+        line.split_whitespace().next().and_then(|kilobytes| kilobytes.parse::<u64>().ok()).unwrap_or_default()
+            / 1_000
+    };
+    (of("VmRSS:"), of("VmHWM:"))
+}
+
+/// Runs `plan` and says how fast, the best of five.
+fn speed(name: &str, plan: &Plan) {
+    let policy = plan.policy().expect("the plan has a policy");
+    let best = |run: &mut dyn FnMut() -> u64| {
+        (0..5)
+            .map(|_| {
+                let start = spent();
+                let events = run();
+                (spent() - start, events)
+            })
+            .min()
+            .expect("five runs")
+    };
+    let (bare, events) = best(&mut || simulate::run(plan, policy, &mut |_| ()).events);
+    let (measured, _) = best(&mut || simulate::measure(plan, policy).1.events);
+    let rate = |span: Duration| events as f64 / span.as_secs_f64() / 1e6;
+    println!(
+        "{name:28} {events:8} events: {:6.1} ms, {:4.1} M/s; measured {:6.1} ms, {:4.1} M/s",
+        bare.as_secs_f64() * 1e3,
+        rate(bare),
+        measured.as_secs_f64() * 1e3,
+        rate(measured)
+    );
+}
+
+/// The whole story of the flash promotion without a bound, until its queue is empty.
+fn until_drained() {
+    // callers who wait for ever, so that the queue holds all of them
+    let plan = flash(&[
+        "target.embedded.bound=none",
+        "target.embedded.recheck=false",
+        "requests.0.patience=24h",
+        "load.phases=[{ name: promotion, rate: 2000/min, for: 40m, event: true }, { name: after, rate: 200/min, for: 1m }]",
+    ]);
+    let policy = plan.policy().expect("the plan has a policy");
+    let plan = simulate::until_drained(&plan, policy).expect("it drains");
+    println!("until drained: {} min after the event", (plan.load.end().as_secs_f64() / 60.0 - 40.0).round());
+    speed("flash, until drained", &plan);
+}
+
+/// A minute at 100,000 arrivals a second, and then so many.
+fn long(minutes: u64) {
+    for minutes in [1, minutes] {
+        let plan = flash(&[
+            "provider.quota.tokens_per_minute=1200M",
+            "target.embedded.budgets.tokens_per_minute=1200M",
+            &format!("load.phases=[{{ name: all, rate: 100000/s, for: {minutes}m, event: true }}]"),
+        ]);
+        let policy = plan.policy().expect("the plan has a policy");
         let start = spent();
-        let ended = simulate::run(&plan, &policy, &mut |_| sightings += 1);
-        let bare = spent() - start;
-        let start = spent();
-        let (measures, _) = simulate::measure(&plan, &policy);
-        let whole = spent() - start;
-        let rate = |span: Duration| ended.events as f64 / span.as_secs_f64() / 1e6;
+        let (measures, ended) = simulate::measure(&plan, policy);
         println!(
-            "{name}: {} offered, {} events, {sightings} sightings, {bare:?} bare {:.1} M/s, {whole:?} measured {:.1} M/s",
+            "{minutes} min at 100,000/s: {} arrivals, {} events, {:.0} s; {} MB now, {} MB at most",
             measures.offered,
             ended.events,
-            rate(bare),
-            rate(whole)
+            (spent() - start).as_secs_f64(),
+            memory().0,
+            memory().1
         );
+    }
+}
+
+fn main() {
+    speed("flash, bounded", &flash(&[]));
+    speed("flash, room", &flash(&["target.embedded.retry_after=room"]));
+    speed(
+        "flash, 20 requests",
+        &flash(&["target.embedded.bound={ requests: 20 }", "target.embedded.retry_after=none"]),
+    );
+    speed("flash, lifo", &flash(&["target.embedded.order=lifo"]));
+    speed("quiet day", &flash(&["load.phases=[{ name: day, rate: 400/min, for: 6h }]"]));
+    until_drained();
+    let minutes = std::env::args().skip_while(|arg| arg != "--minutes").nth(1);
+    if let Some(minutes) = minutes.and_then(|text| text.parse().ok()) {
+        long(minutes);
     }
 }

@@ -160,3 +160,52 @@ fn a_reader_that_leaves_is_no_error() {
     let done = child.wait_with_output().unwrap();
     assert_eq!((done.status.code(), done.stderr.as_slice()), (Some(0), &b""[..]));
 }
+
+#[test]
+fn a_simulation_is_judged_like_a_run_and_the_same_seed_gives_the_same_bytes() {
+    let args = ["simulate", "plans/smoke.yaml", "--format", "json"];
+    let (first, stderr) = out(&tenfold(&args).code(0));
+    assert_eq!((out(&tenfold(&args).code(0)).0 == first, stderr.as_str()), (true, ""));
+    let report: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!((&report["verdict"], &report["run"]["simulated"]), (&"passed".into(), &true.into()));
+    assert_eq!(report["run"]["started"], "", "no date");
+    let verdict = |id: &str| {
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["id"] == id).unwrap()["verdict"].clone()
+    };
+    assert_eq!(verdict("shedding.onset"), "pass");
+    for id in ["memory.ceiling", "shedding.fast", "target.alive"] {
+        assert_eq!(verdict(id), "not_applicable", "{id}");
+    }
+    tenfold(&["simulate", "plans/smoke.yaml", "--set", "target.embedded.retry_after.constant=1s"]).code(1);
+}
+
+#[test]
+fn variants_make_a_table_and_what_they_cannot_change_is_named() {
+    let grid =
+        ["--vary", "requests.0.deadline=4s,5s", "--vary", "target.embedded.bound=deadline,{ requests: 20 }"];
+    let (stdout, _) =
+        out(&tenfold(&[&["simulate", "plans/smoke.yaml", "--seeds", "2"], &grid[..]].concat()).code(0));
+    assert_eq!(stdout.lines().count(), 5, "{stdout}");
+    assert!(stdout.contains("requests.0.deadline=5s target.embedded.bound={ requests: 20 }"), "{stdout}");
+    let (_, stderr) = out(&tenfold(&["simulate", "plans/smoke.yaml", "--vary", "load.sede=1,2"]).code(2));
+    assert!(stderr.contains("load.sede: unknown key `sede` (did you mean `seed`?"), "{stderr}");
+    let (_, stderr) = out(&tenfold(&["simulate", "plans/smoke.yaml", "--vary", "load.seed"]).code(2));
+    assert!(stderr.contains("write PATH=A,B"), "{stderr}");
+    let url = ["simulate", "plans/smoke.yaml", "--set", "target.url=http://127.0.0.1:1"];
+    let (_, stderr) = out(&tenfold(&url).code(2));
+    assert!(stderr.contains("target.policy: what this gateway decides by is not declared"), "{stderr}");
+}
+
+#[test]
+fn the_edge_gate_prints_its_tables_and_is_not_run() {
+    let (stdout, _) = out(&tenfold(&["simulate", "plans/edge-gate.yaml"]).code(0));
+    for numbers in ["58331/229912/454", "0/20090/446", "52266", "480.40", "0.9348", "34.23", "36077"] {
+        assert!(stdout.contains(numbers), "{numbers}: {stdout}");
+    }
+    let (_, stderr) = out(&tenfold(&["run", "plans/edge-gate.yaml", "--dry-run"]).code(2));
+    assert!(stderr.contains("requests.0.max_tokens: ") && stderr.contains("tenfold simulate"), "{stderr}");
+    let retry = "requests.0.on_refusal={ retry: { attempts: 2 } }";
+    let (_, stderr) = out(&tenfold(&["run", "plans/smoke.yaml", "--set", retry]).code(2));
+    assert!(stderr.contains("requests.0.on_refusal: retries by a rule can be simulated only"), "{stderr}");
+}

@@ -37,6 +37,9 @@ impl ServiceTime {
         let old = std::mem::replace(&mut self.ring[self.next], span);
         self.sum = (self.sum + span).saturating_sub(old);
         self.next = (self.next + 1) % WINDOW;
+        if old == span {
+            return;
+        }
         // both searches find a place: `old` is in the window, and any place is right for a new value
         let place = self.sorted.binary_search(&old).unwrap_or_else(|at| at.min(WINDOW - 1));
         self.sorted.remove(place);

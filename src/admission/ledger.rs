@@ -49,10 +49,14 @@ impl Ledger {
     }
 
     pub(crate) fn advance(&mut self, now: Moment) {
-        let shared = self.tokens.iter_mut().chain(&mut self.requests);
-        let own =
-            self.tenants.iter_mut().flat_map(|books| books.tokens.iter_mut().chain(&mut books.requests));
-        shared.chain(own).for_each(|meter| meter.advance(now));
+        for meter in [&mut self.tokens, &mut self.requests].into_iter().flatten() {
+            meter.advance(now);
+        }
+        for books in &mut self.tenants {
+            for meter in [&mut books.tokens, &mut books.requests].into_iter().flatten() {
+                meter.advance(now);
+            }
+        }
     }
 
     /// Tokens held for requests at the provider.

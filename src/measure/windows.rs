@@ -129,6 +129,12 @@ impl Windows {
     /// Notes what stood where from `from` to `to`, in every window that span touches.
     pub(super) fn stood(&mut self, frame: &Frame, gauge: &Gauge, from: Moment, to: Moment) {
         let (first, last) = (frame.window(from), frame.window(to));
+        if first == last {
+            if from < to {
+                self.at(frame, from).stood(gauge, to.since(from));
+            }
+            return;
+        }
         for index in first..=last {
             let begins = frame.begins(index);
             let ends = if index == last { to } else { begins + frame.width };

@@ -33,7 +33,8 @@ impl Places {
         }
         let busy = self.free_at.len() >= self.slots.count as usize;
         let full = busy && self.begins.len() >= self.slots.queue as usize;
-        let next = self.begins.front().copied().or(self.free_at.peek().map(|Reverse(free)| *free));
+        let free = || self.free_at.peek().map(|Reverse(free)| *free);
+        let next = self.begins.front().copied().or_else(free);
         next.filter(|_| full)
     }
 

@@ -164,9 +164,15 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 self.gateway.handle(self.now, event, &mut effects);
             }
         }
+        // who is refused at once changes nothing for the others
+        let refused =
+            matches!(effects[..], [Effect::Shed { .. } | Effect::Throttle { .. } | Effect::Reject { .. }]);
+        if !refused {
+            self.wake = self.gateway.next_wake();
+        }
+        debug_assert_eq!(self.wake, self.gateway.next_wake(), "a refusal moved the next wake-up");
         effects.clear();
         self.effects = effects;
-        self.wake = self.gateway.next_wake();
     }
 
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {

@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
+use super::slab::Slab;
+
 /// How far ahead of the others a number may be and still get a place of its own in the row.
 const REACH: u64 = 1 << 20;
 
@@ -14,21 +16,20 @@ pub struct Dense<T> {
     /// The number of the first place of the row.
     base: u64,
     row: VecDeque<u32>,
-    entries: Vec<Option<T>>,
-    free: Vec<u32>,
+    entries: Slab<T>,
     aside: BTreeMap<u64, T>,
 }
 
 impl<T> Default for Dense<T> {
     fn default() -> Self {
-        Self { base: 0, row: VecDeque::new(), entries: Vec::new(), free: Vec::new(), aside: BTreeMap::new() }
+        Self { base: 0, row: VecDeque::new(), entries: Slab::new(), aside: BTreeMap::new() }
     }
 }
 
 impl<T> Dense<T> {
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.entries.len() - self.free.len() + self.aside.len()
+        self.entries.len() + self.aside.len()
     }
 
     /// True if there is none.
@@ -39,7 +40,7 @@ impl<T> Dense<T> {
     /// The entry of `number`.
     pub fn get(&self, number: u64) -> Option<&T> {
         match self.place(number) {
-            Some(at) => self.entries[at].as_ref(),
+            Some(at) => self.entries.get(at),
             None if self.aside.is_empty() => None,
             None => self.aside.get(&number),
         }
@@ -48,7 +49,7 @@ impl<T> Dense<T> {
     /// The entry of `number`, to be changed.
     pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         match self.place(number) {
-            Some(at) => self.entries[at].as_mut(),
+            Some(at) => self.entries.get_mut(at),
             None if self.aside.is_empty() => None,
             None => self.aside.get_mut(&number),
         }
@@ -68,16 +69,7 @@ impl<T> Dense<T> {
             self.aside.insert(number, value);
             return;
         }
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.entries[at as usize] = Some(value);
-                at
-            }
-            None => {
-                self.entries.push(Some(value));
-                (self.entries.len() - 1) as u32
-            }
-        };
+        let at = self.entries.insert(value);
         let offset = (number - self.base) as usize;
         if self.row.len() <= offset {
             self.row.resize(offset, NONE);
@@ -97,8 +89,7 @@ impl<T> Dense<T> {
             self.row.pop_front();
             self.base += 1;
         }
-        self.free.push(at as u32);
-        self.entries[at].take()
+        self.entries.remove(at)
     }
 
     /// The numbers that have an entry, in rising order.
@@ -109,9 +100,9 @@ impl<T> Dense<T> {
         all
     }
 
-    fn place(&self, number: u64) -> Option<usize> {
+    fn place(&self, number: u64) -> Option<u32> {
         let offset = usize::try_from(number.checked_sub(self.base)?).ok()?;
-        self.row.get(offset).filter(|at| **at != NONE).map(|at| *at as usize)
+        self.row.get(offset).copied().filter(|at| *at != NONE)
     }
 }
 
@@ -171,6 +162,6 @@ mod tests {
             }
         }
         assert_eq!((dense.len(), dense.row.len()), (100, 100));
-        assert!(dense.entries.len() <= 101);
+        assert_eq!(dense.entries.len(), 100);
     }
 }

@@ -15,6 +15,7 @@ mod node;
 mod rate;
 mod read;
 mod share;
+mod slab;
 
 pub use amount::{Bytes, Tokens};
 pub use dense::Dense;

@@ -38,6 +38,11 @@ impl Moment {
         self.0 as f64 / 1e9
     }
 
+    /// Nanoseconds since `earlier`; zero if this is not after it.
+    pub const fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// How long after `earlier` this is; zero if it is not after.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

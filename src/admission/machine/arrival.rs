@@ -15,7 +15,9 @@ const MOST_EVICTED: usize = 1_000;
 
 /// What the bound says of a newcomer.
 enum Verdict {
-    /// It waits (or is forwarded at once if nobody does), these giving way.
+    /// Nobody waits and the budgets are there.
+    Forward,
+    /// It waits, these giving way.
     Admit(Vec<Id>),
     /// It is refused; it would have fitted after this time if nobody else came.
     Shed(Duration),
@@ -44,6 +46,19 @@ impl Admission {
                 let retry_after = self.appoint(now, &ask, until_room);
                 effects.push(Effect::Shed { id, retry_after });
             }
+            Verdict::Forward => {
+                self.ledger.take_own(&ask, Counts::Admitted);
+                if let Some(operation) = &ask.operation {
+                    self.desk.start(operation, id);
+                }
+                let waiting = Waiting { ask, since: now, tries: 0, rests_until: Moment::ZERO };
+                if self.delay.is_some() {
+                    // the rule of controlled delay sees everyone pass
+                    self.queue.insert(waiting);
+                } else {
+                    self.dispatch(now, waiting, effects);
+                }
+            }
             Verdict::Admit(evicted) => {
                 for id in evicted {
                     self.drop_waiting(now, id, Expiry::Evicted, effects);
@@ -52,7 +67,6 @@ impl Admission {
                 if let Some(operation) = &ask.operation {
                     self.desk.start(operation, id);
                 }
-                // forwarded in this very step if the queue is empty and the budget is there
                 self.queue.insert(Waiting { ask, since: now, tries: 0, rests_until: Moment::ZERO });
             }
         }
@@ -92,7 +106,7 @@ impl Admission {
             && self.ledger.ready_at(ask).is_some_and(|at| at <= now)
             && (!self.config.recheck || remaining >= service)
         {
-            return Verdict::Admit(Vec::new());
+            return Verdict::Forward;
         }
         let mut scene = self.scene(now, ask, returning);
         let standing = self.queue.standing(ask, now + service, scene.level);

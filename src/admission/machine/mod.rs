@@ -56,6 +56,7 @@ impl Admission {
     pub fn new(config: &Config, now: Moment) -> Self {
         let layout = Layout {
             order: config.order.clone(),
+            by_deadline: config.order.by_deadline(),
             share: config.share.clone(),
             strict: config.tiers.strict,
             evict: config.tiers.evict,

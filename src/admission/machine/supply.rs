@@ -51,7 +51,14 @@ impl Admission {
 
     /// Forwards the head of the line, whose budgets are there.
     fn forward(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        let Some(Waiting { ask, tries, .. }) = self.queue.serve() else { return };
+        if let Some(waiting) = self.queue.serve() {
+            self.dispatch(now, waiting, effects);
+        }
+    }
+
+    /// Forwards a request whose budgets are there.
+    pub(super) fn dispatch(&mut self, now: Moment, waiting: Waiting, effects: &mut Vec<Effect>) {
+        let Waiting { ask, tries, .. } = waiting;
         self.ledger.hold(&ask);
         if tries == 0 {
             self.retries.first_call();

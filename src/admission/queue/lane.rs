@@ -6,7 +6,7 @@ use crate::units::{Moment, Rate, Tokens};
 /// The waiting of one tenant in one tier.
 #[derive(Debug)]
 pub struct Lane {
-    by_age: Row,
+    by_age: Row<Id>,
     urgency: Option<Urgency>,
     tokens: Tokens,
     /// Whether the newest is served first, for orders that change (adaptive LIFO).

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 mod lane;
 mod row;
-mod slab;
 mod turns;
 mod urgency;
 
 pub use lane::Lane;
 
-use self::slab::Slab;
+use self::row::Ordered;
 use self::turns::{Turn, Turns};
 use super::orders::Order;
 use super::shares::Share;
@@ -23,6 +22,8 @@ use crate::units::{Bytes, Dense, Moment, Rate, Tokens};
 pub(super) struct Layout {
     /// Who is next within a lane.
     pub(super) order: Arc<dyn Order>,
+    /// What [`Order::by_deadline`] says of it.
+    pub(super) by_deadline: bool,
     /// Whose lane is next within a tier.
     pub(super) share: Arc<dyn Share>,
     /// Whether a more important tier is served first; otherwise tiers are all one.
@@ -40,10 +41,9 @@ pub(super) struct Layout {
 #[derive(Debug)]
 pub struct Queue {
     layout: Layout,
-    waiting: Slab<Waiting>,
-    by_id: Dense<u32>,
+    waiting: Dense<Waiting>,
     /// Of those whose lane does not know.
-    by_deadline: BTreeSet<(Moment, Id)>,
+    by_deadline: Ordered<(Moment, Id)>,
     tiers: BTreeMap<u8, Tier>,
     /// Where all tiers stand in one line, the tiers of those who may have to give way.
     by_tier: BTreeSet<(u8, Id)>,
@@ -86,9 +86,8 @@ impl Queue {
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
-            waiting: Slab::new(),
-            by_id: Dense::default(),
-            by_deadline: BTreeSet::new(),
+            waiting: Dense::default(),
+            by_deadline: Ordered::default(),
             tiers: BTreeMap::new(),
             by_tier: BTreeSet::new(),
             resting: BTreeSet::new(),
@@ -99,17 +98,17 @@ impl Queue {
 
     /// How many wait.
     pub fn len(&self) -> usize {
-        self.by_id.len()
+        self.waiting.len()
     }
 
     /// True if nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.by_id.is_empty()
+        self.waiting.is_empty()
     }
 
     /// Whether `id` is one of them.
     pub fn contains(&self, id: Id) -> bool {
-        self.by_id.get(id.0).is_some()
+        self.waiting.get(id.0).is_some()
     }
 
     /// The sum of their holds.
@@ -124,12 +123,12 @@ impl Queue {
 
     /// Whose deadline is next, and when.
     pub fn most_urgent(&self) -> Option<(Moment, Id)> {
-        let lanes = self
-            .tiers
-            .values()
-            .filter(|_| self.layout.order.by_deadline())
-            .flat_map(|row| row.lanes.values());
-        lanes.filter_map(Lane::next_deadline).chain(self.by_deadline.first().copied()).min()
+        let first = self.by_deadline.first();
+        if !self.layout.by_deadline {
+            return first;
+        }
+        let lanes = self.tiers.values().flat_map(|row| row.lanes.values());
+        lanes.filter_map(Lane::next_deadline).chain(first).min()
     }
 
     /// Who is served next: of the most important tier that waits, of the tenant whose turn it is, the first in order.
@@ -158,13 +157,12 @@ impl Queue {
         waiting.rests_until = Moment::ZERO;
         self.tokens += waiting.ask.hold();
         self.bytes += waiting.ask.bytes;
-        if !self.layout.order.by_deadline() {
+        if !self.layout.by_deadline {
             self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
         }
         self.line_up(&waiting.ask);
         let id = waiting.ask.id;
-        let at = self.waiting.insert(waiting);
-        self.by_id.insert(id.0, at);
+        self.waiting.insert(id.0, waiting);
     }
 
     /// Lets a request wait, but not be served before `until`.
@@ -175,8 +173,7 @@ impl Queue {
         self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
         self.resting.insert((until, waiting.ask.id));
         let id = waiting.ask.id;
-        let at = self.waiting.insert(waiting);
-        self.by_id.insert(id.0, at);
+        self.waiting.insert(id.0, waiting);
     }
 
     /// Puts those whose rest is over by `now` into their old places.
@@ -184,8 +181,8 @@ impl Queue {
         while let Some((until, id)) = self.resting.first().copied().filter(|(until, _)| *until <= now) {
             self.resting.remove(&(until, id));
             if let Some(ask) = self.get(id).map(|waiting| waiting.ask.clone()) {
-                if self.layout.order.by_deadline() {
-                    self.by_deadline.remove(&(ask.deadline, id));
+                if self.layout.by_deadline {
+                    self.by_deadline.remove((ask.deadline, id));
                 }
                 self.line_up(&ask);
             }
@@ -198,10 +195,9 @@ impl Queue {
     }
 
     pub(super) fn remove(&mut self, id: Id) -> Option<Waiting> {
-        let at = self.by_id.remove(id.0)?;
-        let waiting = self.waiting.remove(at)?;
+        let waiting = self.waiting.remove(id.0)?;
         let ask = &waiting.ask;
-        self.by_deadline.remove(&(ask.deadline, id));
+        self.by_deadline.remove((ask.deadline, id));
         self.tokens = self.tokens - ask.hold();
         self.bytes = self.bytes - ask.bytes;
         if self.resting.remove(&(waiting.rests_until, id)) {
@@ -260,7 +256,7 @@ impl Queue {
 
     /// Whether those [`Self::less_important`] gives stand before `ask` in its own line.
     pub(super) fn in_one_line(&self) -> bool {
-        !self.layout.strict && !self.layout.order.by_deadline()
+        !self.layout.strict && !self.layout.by_deadline
     }
 
     /// Those in the lane of `ask`, the oldest first.
@@ -273,12 +269,12 @@ impl Queue {
     }
 
     fn get(&self, id: Id) -> Option<&Waiting> {
-        self.waiting.get(*self.by_id.get(id.0)?)
+        self.waiting.get(id.0)
     }
 
     fn line_up(&mut self, ask: &Ask) {
         let (tier, tenant) = self.place(ask);
-        let drain = self.layout.order.by_deadline().then_some(self.layout.drain);
+        let drain = self.layout.by_deadline.then_some(self.layout.drain);
         if self.layout.evict && !self.layout.strict {
             self.by_tier.insert((ask.tier, ask.id));
         }

@@ -1,33 +1,37 @@
-use std::collections::VecDeque;
-
-use crate::admission::Id;
+use std::collections::{BTreeSet, VecDeque};
 
 /// Numbers in order, nearly always added at the end and taken from either end.
 ///
 /// One that is taken from the middle leaves a hole, which is closed when it comes to an end, or when holes are the
 /// larger part. One that comes back to its old place is rare (the provider refused it) and may move the others.
-#[derive(Debug, Default)]
-pub(super) struct Row {
+#[derive(Debug)]
+pub(super) struct Row<K> {
     /// Each with whether it is there; the first and the last always are.
-    places: VecDeque<(Id, bool)>,
+    places: VecDeque<(K, bool)>,
     len: usize,
 }
 
-impl Row {
+impl<K> Default for Row<K> {
+    fn default() -> Self {
+        Self { places: VecDeque::new(), len: 0 }
+    }
+}
+
+impl<K: Copy + Ord> Row<K> {
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    pub(super) fn first(&self) -> Option<Id> {
+    pub(super) fn first(&self) -> Option<K> {
         self.places.front().map(|(id, _)| *id)
     }
 
-    pub(super) fn last(&self) -> Option<Id> {
+    pub(super) fn last(&self) -> Option<K> {
         self.places.back().map(|(id, _)| *id)
     }
 
     /// Adds `id`; one that is there stays.
-    pub(super) fn insert(&mut self, id: Id) {
+    pub(super) fn insert(&mut self, id: K) {
         if self.last().is_none_or(|last| last < id) {
             self.places.push_back((id, true));
             self.len += 1;
@@ -43,7 +47,7 @@ impl Row {
     }
 
     /// Takes out `id`; false if it was not there.
-    pub(super) fn remove(&mut self, id: Id) -> bool {
+    pub(super) fn remove(&mut self, id: K) -> bool {
         let at = match (self.first(), self.last()) {
             (Some(first), _) if first == id => 0,
             (_, Some(last)) if last == id => self.places.len() - 1,
@@ -69,16 +73,49 @@ impl Row {
     }
 
     /// Those that are there, in order.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Id> {
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = K> {
         self.places.iter().filter(|(_, there)| *there).map(|(id, _)| *id)
+    }
+}
+
+/// Keys in order, most of which come in order: those that do stand in a row, the others in a tree.
+#[derive(Debug)]
+pub(super) struct Ordered<K> {
+    row: Row<K>,
+    others: BTreeSet<K>,
+}
+
+impl<K> Default for Ordered<K> {
+    fn default() -> Self {
+        Self { row: Row::default(), others: BTreeSet::new() }
+    }
+}
+
+impl<K: Copy + Ord> Ordered<K> {
+    pub(super) fn first(&self) -> Option<K> {
+        match (self.row.first(), self.others.first()) {
+            (Some(row), Some(other)) => Some(row.min(*other)),
+            (row, other) => row.or(other.copied()),
+        }
+    }
+
+    pub(super) fn insert(&mut self, key: K) {
+        if self.row.last().is_none_or(|last| last < key) {
+            self.row.insert(key);
+        } else {
+            self.others.insert(key);
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: K) -> bool {
+        self.row.remove(key) || self.others.remove(&key)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
+    use crate::admission::Id;
 
     #[test]
     fn it_is_the_set_it_stands_for_whatever_the_order() {
@@ -114,5 +151,23 @@ mod tests {
         }
         assert!(row.iter().eq(set.iter().copied()));
         assert!(row.iter().rev().eq(set.iter().rev().copied()));
+    }
+
+    #[test]
+    fn what_comes_out_of_order_is_found_too() {
+        let (mut ordered, mut set) = (Ordered::default(), BTreeSet::new());
+        let mut state = 5u64;
+        for step in 0..20_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let key = step * 10 + (state >> 40) % 300;
+            if state % 3 == 0 && set.len() > 20 {
+                let first = set.pop_first().unwrap();
+                assert_eq!(ordered.first(), Some(first));
+                assert!(ordered.remove(first) && !ordered.remove(first));
+            } else if set.insert(key) {
+                ordered.insert(key);
+            }
+            assert_eq!(ordered.first(), set.first().copied());
+        }
     }
 }

@@ -1,8 +1,8 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Reserve;
-use crate::units::{Moment, Tokens};
+use crate::units::{Dense, Moment, Tokens};
 
 /// How long after its time an unkept appointment is given up.
 const GRACE: Duration = Duration::from_secs(1);
@@ -15,7 +15,7 @@ const MOST: usize = 100_000;
 /// θ = (1 + came) / (20 + closed): a promise closes when its caller returns, or one second after its time.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
-    by_caller: BTreeMap<u64, (Moment, Tokens)>,
+    by_caller: Dense<(Moment, Tokens)>,
     by_time: BTreeSet<(Moment, u64)>,
     open: Tokens,
     came: u64,
@@ -36,7 +36,7 @@ impl Promises {
 
     /// Whether `caller` was told to come at or before `now`. If so its promise is closed.
     pub(crate) fn redeem(&mut self, caller: u64, now: Moment) -> bool {
-        let due = self.by_caller.get(&caller).is_some_and(|(time, _)| *time <= now);
+        let due = self.by_caller.get(caller).is_some_and(|(time, _)| *time <= now);
         if due {
             self.remove(caller);
             self.closed += 1;
@@ -78,7 +78,7 @@ impl Promises {
     }
 
     fn remove(&mut self, caller: u64) {
-        if let Some((time, tokens)) = self.by_caller.remove(&caller) {
+        if let Some((time, tokens)) = self.by_caller.remove(caller) {
             self.by_time.remove(&(time, caller));
             self.open = self.open - tokens;
         }

@@ -47,11 +47,13 @@ impl Level {
 
     /// Fills up to `now`. Time that runs backwards is taken as standing still.
     pub fn advance(&mut self, now: Moment) {
-        let span = now.since(self.at);
+        let span = now.nanos_since(self.at);
         self.at = self.at.max(now);
-        let filled = i128::try_from(span.as_nanos())
-            .unwrap_or(i128::MAX)
-            .saturating_mul(i128::from(self.rate.count()));
+        if self.level == self.full {
+            return;
+        }
+        // below 2^64 times at most 2^62
+        let filled = i128::from(span) * i128::from(self.rate.count());
         self.level = self.level.saturating_add(filled).min(self.full);
     }
 

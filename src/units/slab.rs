@@ -2,7 +2,7 @@
 const CHUNK: usize = 1_024;
 
 /// Entries under small numbers that are used again.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Slab<T> {
     chunks: Vec<Vec<Option<T>>>,
     free: Vec<u32>,
@@ -36,6 +36,17 @@ impl<T> Slab<T> {
     /// The entry under `at`.
     pub(super) fn get(&self, at: u32) -> Option<&T> {
         self.chunks.get(at as usize / CHUNK)?.get(at as usize % CHUNK)?.as_ref()
+    }
+
+    /// The entry under `at`, to be changed.
+    pub(super) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
+        self.slot(at)?.as_mut()
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        let full = self.chunks.len().saturating_sub(1) * CHUNK;
+        full + self.chunks.last().map_or(0, Vec::len) - self.free.len()
     }
 
     /// Takes the entry under `at` out; its number is free again.
