@@ -70,6 +70,27 @@ fn a_bad_command_line_is_exit_code_2_and_help_is_0() {
 }
 
 #[test]
+fn a_prediction_is_a_note_or_json_and_a_goal_names_its_lever() {
+    let levers = "plans/levers.yaml";
+    let (note, stderr) = out(&tenfold(&["predict", levers, "--explain"]).code(0));
+    assert!(note.starts_with("levers, the whole event\n") && note.contains("[J. D. C. Little, "), "{note}");
+    assert_eq!(stderr, "");
+    let set = ["predict", levers, "--set", "levers.a second account.more_quota=+1/2", "--format", "json"];
+    let (json, _) = out(&tenfold(&set).code(0));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let served = json["levers"][3]["serviceable_per_min"].as_f64().unwrap();
+    assert!((served - 1_111.11).abs() < 0.01, "{served}");
+    let until = ["predict", levers, "--until", "shed_share=5%", "--lever"];
+    let (note, _) = out(&tenfold(&[&until[..], &["defer"]].concat()).code(0));
+    assert!(note.contains("\n    defer  "), "{note}");
+    let (_, stderr) = out(&tenfold(&[&until[..], &["dither"]].concat()).code(2));
+    assert!(stderr.starts_with("no lever is named `dither` (in the plan: answer "), "{stderr}");
+    tenfold(&["predict", levers, "--until", "goodput=5%"]).code(2);
+    tenfold(&["predict", levers, "--lever", "defer"]).code(2);
+    tenfold(&["predict", "fixtures/bad/many.yaml"]).code(2);
+}
+
+#[test]
 fn tables_schema_and_completions_are_printed() {
     let (stdout, _) = out(&tenfold(&["list", "retry-after"]).code(0));
     assert!(stdout.contains("\n  appointment  "), "{stdout}");

@@ -55,7 +55,7 @@ impl ServiceTime {
     }
 }
 
-/// How much is held for each token that is used: E[hold] / E[used] over the latest answers, at least 1.
+/// How much is held for each token that is used: the mean hold over the mean use of the latest answers, at least 1.
 ///
 /// Where unused tokens are given back, a queue counted in holds drains this much faster than the quota fills.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{
-    Admission, Ask, Budgets, Codel, Config, Duplicates, Effect, Estimate, Event, Failure, Id, Kept,
+    Admission, Ask, Budgets, Codel, Config, Counts, Duplicates, Effect, Estimate, Event, Failure, Id, Kept,
     Operation, Tenant, TenantId, Tiers, Upstream, WhenFull, bounds, orders, retry_after, shares,
 };
 use crate::units::{Bytes, Moment, Rate, Share, Tokens, Window};
@@ -48,9 +48,10 @@ fn digit(choice: &mut usize, base: usize) -> usize {
     digit
 }
 
-const WINDOWS: [Option<Window>; 3] = [
+const WINDOWS: [Option<Window>; 4] = [
     None,
     Some(Window::Fixed { period: Duration::from_millis(1_200) }),
+    Some(Window::Round { period: Duration::from_millis(700) }),
     Some(Window::Sliding { period: Duration::from_millis(1_200) }),
 ];
 
@@ -72,6 +73,7 @@ fn config(mut choice: usize) -> Config {
         tokens: rate(700).filter(|_| own),
         requests: rate(2).filter(|_| own),
         window: Window::Bucket { burst: Duration::from_secs(3) },
+        counts: Counts::Admitted,
     };
     Config {
         bound,
@@ -93,6 +95,7 @@ fn config(mut choice: usize) -> Config {
         share,
         tiers: Tiers { strict, evict },
         duplicates: if attach { Duplicates::Attach } else { Duplicates::Tell },
+        cancel: true,
         keep: Kept { number: 2, bytes: Bytes::new(1_000), age: Duration::from_secs(5) },
         upstream: Upstream { attempts: 3, lease: Duration::from_secs(4), ..Upstream::default() },
         retry_after,

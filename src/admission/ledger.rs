@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::config::Budgets;
+use super::config::{Budgets, Counts};
 use super::{Ask, Limit, TenantId};
 use crate::units::{Meter, Moment, Rate, Tokens, Window};
 
@@ -22,6 +22,7 @@ pub(crate) struct Ledger {
 /// One tenant's own budgets.
 #[derive(Debug, Clone)]
 struct Books {
+    counts: Counts,
     tokens: Option<Meter>,
     requests: Option<Meter>,
 }
@@ -32,6 +33,7 @@ impl Ledger {
         let counter =
             |rate: Option<_>, window| rate.map(|rate| Meter::new(rate, room_for_one(rate, window), now));
         let books = tenants.iter().map(|tenant| Books {
+            counts: tenant.counts,
             tokens: meter(tenant.tokens, tenant.window),
             requests: counter(tenant.requests, tenant.window),
         });
@@ -119,9 +121,10 @@ impl Ledger {
         waits.filter(|(_, wait)| !wait.is_zero()).max_by_key(|(_, wait)| *wait)
     }
 
-    /// Takes an admitted request from its tenant's own budgets.
-    pub(crate) fn take_own(&mut self, ask: &Ask) {
-        let Some(books) = self.tenants.get_mut(usize::from(ask.tenant.0)) else { return };
+    /// Takes a request from its tenant's own budgets at the stage that `stage` names, if that is when it counts.
+    pub(crate) fn take_own(&mut self, ask: &Ask, stage: Counts) {
+        let books = self.tenants.get_mut(usize::from(ask.tenant.0));
+        let Some(books) = books.filter(|books| books.counts == stage) else { return };
         if let Some(meter) = &mut books.tokens {
             meter.charge(ask.hold());
         }
@@ -213,6 +216,7 @@ fn room_for_one(rate: Rate, window: Window) -> Window {
     match window {
         Window::Bucket { burst } => Window::Bucket { burst: burst.max(least) },
         Window::Fixed { period } => Window::Fixed { period: period.max(least) },
+        Window::Round { period } => Window::Round { period: period.max(least) },
         Window::Sliding { period } => Window::Sliding { period: period.max(least) },
     }
 }

@@ -32,7 +32,7 @@ pub mod shares;
 pub(crate) mod testing;
 
 pub use codel::Codel;
-pub use config::{Budgets, Config, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
+pub use config::{Budgets, Config, Counts, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
 pub use desk::Kept;
 pub use machine::Admission;
 

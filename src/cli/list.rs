@@ -3,7 +3,7 @@
 use super::{exit, say};
 use crate::admission::{bounds, orders, retry_after, shares};
 use crate::live::COLUMNS;
-use crate::plan::{CHECKS, MEASURES};
+use crate::plan::{CHECKS, MEASURES, levers};
 use crate::report;
 use crate::workload::arrivals;
 
@@ -43,6 +43,11 @@ const ALL: &[Table] = &[
         name: "formats",
         about: "formats of a report (--format)",
         rows: || report::ALL.iter().map(|format| (format.name, format.about)).collect(),
+    },
+    Table {
+        name: "levers",
+        about: "what could be done about the event (levers, predict --lever)",
+        rows: || levers::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
     Table { name: "log", about: "columns of a log (run --log), in their order", rows: || COLUMNS.to_vec() },
     Table {

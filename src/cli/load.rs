@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{complain, exit, faults};
 use crate::plan::address::Address;
-use crate::plan::{self, Loaded, Plan, TargetKind, yaml};
+use crate::plan::{self, Loaded, Plan, TargetKind, Variant, yaml};
 use crate::units::Fault;
 
 /// The plan a command works on, and what the command line changes of it.
@@ -91,14 +91,23 @@ impl Problem {
 
 /// Reads the plan at `path` with `overrides`, and variables from the environment of this process.
 pub fn read(path: &Path, overrides: &[String]) -> Result<Loaded, Problem> {
+    parse(&text(path)?, None, overrides)
+}
+
+/// Reads the plan in `text`, a variant of it if one is given.
+pub fn parse(text: &str, variant: Option<&Variant>, overrides: &[String]) -> Result<Loaded, Problem> {
+    plan::parse_variant(text, variant, overrides, &|name| std::env::var(name).ok()).map_err(Problem::Faults)
+}
+
+/// The text of the plan at `path`.
+pub fn text(path: &Path) -> Result<String, Problem> {
     let mut bytes = Vec::new();
     // one letter more than is allowed shows that there are too many, however long the file is
     let most = yaml::MOST_BYTES as u64 + 4;
     let file = std::fs::File::open(path).map_err(Problem::File)?;
     file.take(most).read_to_end(&mut bytes).map_err(Problem::File)?;
     let whole = if bytes.len() > yaml::MOST_BYTES { cut_at_char(&bytes) } else { &bytes };
-    let text = yaml::decode(whole).map_err(|fault| Problem::Faults(vec![fault]))?;
-    plan::parse(text, overrides, &|name| std::env::var(name).ok()).map_err(Problem::Faults)
+    yaml::decode(whole).map(str::to_owned).map_err(|fault| Problem::Faults(vec![fault]))
 }
 
 /// A text too long to be read, without the part of a letter its last byte may be.

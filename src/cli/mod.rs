@@ -14,12 +14,14 @@ pub mod exit;
 pub mod faults;
 mod list;
 pub mod load;
+mod predict;
 mod progress;
 mod reports;
 mod run;
 mod schema;
 pub mod serve;
 mod signals;
+mod simulate;
 mod validate;
 
 /// Rehearse the day an LLM gateway gets ten times its traffic: tenfold plays the callers and the provider behind it.
@@ -39,9 +41,11 @@ enum Command {
     Completions(completions::Args),
     Diff(diff::Args),
     List(list::Args),
+    Predict(predict::Args),
     Run(run::Args),
     Schema(schema::Args),
     Serve(serve::ServeArgs),
+    Simulate(simulate::Args),
     Validate(validate::Args),
 }
 
@@ -51,9 +55,11 @@ impl Cli {
             Command::Completions(args) => args.run(),
             Command::Diff(args) => args.run(),
             Command::List(args) => args.run(),
+            Command::Predict(args) => args.run(self.quiet),
             Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),
             Command::Serve(args) => args.run(self.quiet),
+            Command::Simulate(args) => args.run(self.quiet),
             Command::Validate(args) => args.run(self.quiet),
         }
     }

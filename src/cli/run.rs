@@ -63,6 +63,12 @@ impl Args {
             Ok(loaded) => loaded,
             Err(code) => return code,
         };
+        let only = loaded.plan.only_simulated();
+        if !only.is_empty() {
+            only.iter().for_each(|why| complain(&format!("{}: {why}\n", self.plan.file())));
+            complain("`tenfold simulate` takes this plan\n");
+            return exit::USAGE;
+        }
         let plan = loaded.plan.rehearsed();
         let (event, rehearsal) = (Forecast::of(&loaded.plan), Forecast::of(&plan));
         let whole = Whole { plan, event, rehearsal };
@@ -227,6 +233,7 @@ fn reported(whole: &Whole, run: Run, folder: &Path) -> Report {
     Report::of(Inputs {
         header: RunHeader {
             id: run.run_id,
+            simulated: false,
             started: run.started,
             took: run.took,
             target: run.target,
@@ -296,12 +303,12 @@ impl<E: std::error::Error> From<E> for Failure {
 }
 
 /// The text with its lines kept and everything else that could move a cursor written out.
-fn lines(text: &str) -> String {
+pub(super) fn lines(text: &str) -> String {
     text.lines().map(faults::tame).collect::<Vec<_>>().join("\n")
 }
 
 /// A result. A reader that has gone away (`| head`) is no error.
-fn print(text: &[u8]) {
+pub(super) fn print(text: &[u8]) {
     let mut out = io::stdout().lock();
     let _ = out.write_all(text).and_then(|()| out.flush());
 }
@@ -311,7 +318,7 @@ pub(super) fn style() -> Style {
     Style { colour: io::stdout().is_terminal() && !plain, ascii: false }
 }
 
-fn format(name: &str) -> Result<&'static Format, String> {
+pub(super) fn format(name: &str) -> Result<&'static Format, String> {
     report::find(name).ok_or_else(|| {
         let known: Vec<_> = report::ALL.iter().map(|format| format.name).collect();
         format!("known: {}", known.join(", "))

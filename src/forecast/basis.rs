@@ -1,24 +1,56 @@
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
+use super::retries;
+use crate::admission::Budgets;
 use crate::plan::Plan;
-use crate::units::{Rate, Tokens};
-use crate::workload::Span;
+use crate::provider::Charge;
+use crate::units::{Rate, Tokens, Window};
+use crate::workload::{Class, Span};
+
+/// What lets the least through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bottleneck {
+    /// The provider's quota of tokens.
+    #[default]
+    ProviderQuota,
+    /// The gateway's own budget of tokens.
+    Tokens,
+    /// The gateway's own budget of requests.
+    Requests,
+    /// The calls the gateway makes at once.
+    Concurrent,
+}
 
 /// The numbers of a plan that the formulas are written in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Basis {
     /// λ: callers a second, the mean over the event (over the whole plan on a quiet day).
     pub offered: f64,
-    /// μ: requests a second that the provider's quota serves.
+    /// μ: requests a second that get through: the least of what the provider's quota and the gateway's own limits let.
     pub served: f64,
+    /// Requests a second that the provider's quota alone would serve.
+    pub capacity: f64,
+    /// What μ is limited by.
+    pub bottleneck: Bottleneck,
     /// λ0: callers a second after the event; none if nothing comes after it.
     pub tail: f64,
-    /// r: what a queue drains at. The provider's quota, or the gateway's own budget where that is smaller.
+    /// k: requests a caller sends at most, the mean over the classes.
+    pub attempts: f64,
+    /// r: what a queue drains at, in tokens of holds: μ·h.
     pub drain: Rate,
+    /// c: calls at the provider at once; `None` for no limit.
+    pub slots: Option<u32>,
+    /// How the budget's window moves.
+    pub window: Window,
     /// B: tokens that may be spent at once when the event begins, by both of them.
     pub burst: Tokens,
     /// h: the mean hold of a request.
     pub mean_hold: f64,
+    /// The mean hold over the mean of what is used: more than one where answers are shorter than they may be.
+    pub hold_factor: f64,
     /// The mean of its square.
     pub square_hold: f64,
     /// The largest hold.
@@ -29,6 +61,8 @@ pub struct Basis {
     pub deadline: Duration,
     /// s: the slowest answer of any class, or what the gateway takes it for where that is more.
     pub service: Duration,
+    /// E\[s\]: the mean time of an answer, in seconds.
+    pub mean_service: f64,
     /// What the gateway keeps of a caller's time.
     pub margin: Duration,
     /// The part of the bound that is kept for callers who return.
@@ -47,15 +81,22 @@ impl Default for Basis {
         Self {
             offered: 0.0,
             served: 0.0,
+            capacity: 0.0,
+            bottleneck: Bottleneck::ProviderQuota,
             tail: 0.0,
+            attempts: 1.0,
             drain: Rate::per_second(1).unwrap_or_else(|| unreachable!("one a second is a rate")),
+            slots: None,
+            window: Window::Bucket { burst: Duration::ZERO },
             burst: Tokens::ZERO,
             mean_hold: 0.0,
+            hold_factor: 1.0,
             square_hold: 0.0,
             largest_hold: Tokens::ZERO,
             smallest_hold: Tokens::ZERO,
             deadline: Duration::ZERO,
             service: Duration::ZERO,
+            mean_service: 0.0,
             margin: Duration::ZERO,
             reserve: 0.0,
             paced: true,
@@ -76,30 +117,29 @@ impl Basis {
             chosen.iter().map(|(phase, span)| phase.rate.per_sec_f64() * span.length().as_secs_f64()).sum();
         let tail = plan.load.spans().find(|(_, span)| event.is_some_and(|event| span.start == event.end));
         let classes = plan.requests.classes();
-        let quota = &plan.provider.quota;
         let policy = plan.policy();
-        let mean_hold = plan.requests.mean(|class| class.hold().get() as f64);
         let takes = classes.iter().map(|class| plan.provider.service.time_for(class.output)).max();
         let believed = policy.map_or(Duration::ZERO, |policy| policy.service.start);
-        let service = takes.unwrap_or_default().max(believed);
-        let own = policy.and_then(|p| p.budgets.drain(Tokens::new(mean_hold.round() as u64), service));
-        let smaller = own.filter(|rate| rate.per_sec_f64() < quota.tokens.per_sec_f64());
-        let burst = policy.map(|p| p.budgets).filter(|budgets| budgets.tokens.is_some());
+        let through = Through::of(plan);
         Self {
             offered: arrivals / lasts.as_secs_f64(),
-            served: quota.tokens.per_sec_f64() / mean_hold,
+            served: through.drain.per_sec_f64() / through.hold,
+            capacity: through.quota.per_sec_f64() / through.hold,
+            bottleneck: through.bottleneck,
             tail: tail.map_or(0.0, |(phase, _)| phase.rate.per_sec_f64()),
-            drain: smaller.unwrap_or(quota.tokens),
-            burst: burst.map_or_else(
-                || quota.burst_tokens(),
-                |budgets| budgets.burst_tokens().min(quota.burst_tokens()),
-            ),
-            mean_hold,
+            attempts: plan.requests.mean(retries::attempts),
+            drain: through.drain,
+            slots: through.slots,
+            window: through.window,
+            burst: through.burst,
+            mean_hold: through.hold,
+            hold_factor: through.factor,
             square_hold: plan.requests.mean(|class| (class.hold().get() as f64).powi(2)),
             largest_hold: plan.largest_hold(),
-            smallest_hold: classes.iter().map(crate::workload::Class::hold).min().unwrap_or_default(),
+            smallest_hold: classes.iter().map(Class::hold).min().unwrap_or_default(),
             deadline: classes.iter().map(|class| class.deadline).min().unwrap_or_default(),
-            service,
+            service: takes.unwrap_or_default().max(believed),
+            mean_service: through.service,
             margin: policy.map_or(Duration::ZERO, |policy| policy.margin),
             reserve: policy.and_then(|p| p.retry_after.reserve()).map_or(0.0, |reserve| reserve.share.get()),
             paced: plan.load.arrivals.name() == "constant",
@@ -111,5 +151,95 @@ impl Basis {
     /// x: tokens offered a second by callers arriving at `rate` a second.
     pub fn tokens_at(&self, rate: f64) -> f64 {
         rate * self.mean_hold
+    }
+}
+
+/// What gets through the gateway and the provider, and why not more.
+struct Through {
+    hold: f64,
+    factor: f64,
+    service: f64,
+    quota: Rate,
+    drain: Rate,
+    bottleneck: Bottleneck,
+    slots: Option<u32>,
+    window: Window,
+    burst: Tokens,
+}
+
+impl Through {
+    fn of(plan: &Plan) -> Self {
+        let hold = plan.requests.mean(|class| class.hold().get() as f64);
+        let used = plan.requests.mean(|class| class.used().get() as f64);
+        let factor = (hold / used.max(1.0)).max(1.0);
+        let service = plan.requests.mean(|class| plan.provider.service.time_for(class.output).as_secs_f64());
+        let quota = match plan.provider.quota.charge {
+            Charge::Reservation => plan.provider.quota.tokens,
+        };
+        let budgets = plan.policy().map(|policy| policy.budgets);
+        let own = budgets.iter().flat_map(|budgets| limits(budgets, hold, factor, service));
+        let (bottleneck, drain) = own.fold((Bottleneck::ProviderQuota, quota), |least, (what, rate)| {
+            if rate.per_sec_f64() < least.1.per_sec_f64() { (what, rate) } else { least }
+        });
+        let granted = plan.provider.quota.burst_tokens();
+        let bucket = Window::Bucket { burst: plan.provider.quota.burst };
+        let (window, burst) = match (bottleneck, budgets) {
+            // free slots are taken at once when the event begins, but their answers come only s later
+            (Bottleneck::Concurrent, _) => (Window::Bucket { burst: Duration::ZERO }, Tokens::ZERO),
+            (_, Some(budgets)) if budgets.tokens.is_some() || budgets.requests.is_some() => {
+                (budgets.window(), at_once(&budgets, hold).min(granted))
+            }
+            _ => (bucket, granted),
+        };
+        Self {
+            hold,
+            factor,
+            service,
+            quota,
+            drain,
+            bottleneck,
+            slots: budgets.and_then(|budgets| budgets.concurrent),
+            window,
+            burst,
+        }
+    }
+}
+
+/// What each of the gateway's own limits lets through, in tokens of holds. What an answer leaves of its hold is given
+/// back, so a budget of tokens lets through `factor` times as much.
+fn limits(budgets: &Budgets, hold: f64, factor: f64, service: f64) -> Vec<(Bottleneck, Rate)> {
+    let scaled = |value: f64| Rate::new((value * 1e6).round() as u64, Duration::from_secs(1_000_000));
+    let tokens = match budgets.tokens {
+        Some(rate) if factor > 1.0 => scaled(rate.per_sec_f64() * factor),
+        tokens => tokens,
+    };
+    let requests = budgets.requests.and_then(|rate| scaled(rate.per_sec_f64() * hold));
+    let slots = budgets.concurrent.and_then(|slots| scaled(f64::from(slots) * hold / service));
+    [(Bottleneck::Tokens, tokens), (Bottleneck::Requests, requests), (Bottleneck::Concurrent, slots)]
+        .into_iter()
+        .filter_map(|(what, rate)| Some((what, rate?)))
+        .collect()
+}
+
+/// The most the gateway's own windows let through at once, in tokens.
+fn at_once(budgets: &Budgets, hold: f64) -> Tokens {
+    let span = match budgets.window() {
+        Window::Bucket { burst } => burst,
+        Window::Fixed { period } | Window::Round { period } | Window::Sliding { period } => period,
+    };
+    let tokens = budgets.tokens.map(|rate| Tokens::new(rate.whole_in(span)));
+    let requests = budgets.requests.map(|rate| Tokens::new((rate.whole_in(span) as f64 * hold) as u64));
+    tokens.into_iter().chain(requests).min().unwrap_or_default()
+}
+
+impl Bottleneck {
+    /// As a sentence names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ProviderQuota => "the provider's quota",
+            Self::Tokens => "the gateway's own budget of tokens",
+            Self::Requests => "the gateway's own budget of requests",
+            Self::Concurrent => "the calls the gateway makes at once",
+        }
     }
 }

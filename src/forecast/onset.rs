@@ -1,8 +1,8 @@
 use serde::{Deserialize, Serialize};
 
-use super::Basis;
+use super::{Basis, walk};
 use crate::plan::Plan;
-use crate::workload::Phase;
+use crate::units::{Moment, Window};
 
 /// The first refusal of the event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -20,7 +20,25 @@ impl Onset {
     /// arrivals its standard deviation is sqrt(λ·E\[h²\]·(B + Q)/(x − r)³), the first passage of a random walk with
     /// drift; evenly spaced ones have none. An event of several phases is walked phase by phase; the spread is that
     /// of the phase in which the room is gone.
+    ///
+    /// A budget of fixed or sliding windows does not flow: there what may wait depends on the instant, and the supply
+    /// function is walked request by request.
     pub(super) fn of(plan: &Plan, basis: &Basis, bound: u64) -> Option<Self> {
+        match basis.window {
+            Window::Bucket { .. } => Self::flowing(plan, basis, bound),
+            Window::Fixed { .. } | Window::Round { .. } | Window::Sliding { .. } => {
+                let (at, depth_tokens) = walk::first_shed(plan, basis)?;
+                let start = basis.event.map_or(Moment::ZERO, |event| event.start);
+                let after_s = at.since(start).as_secs_f64();
+                let x = basis.tokens_at(basis.offered);
+                let sd_s =
+                    if basis.paced { 0.0 } else { (basis.offered * basis.square_hold * after_s).sqrt() / x };
+                Some(Self { after_s, sd_s, depth_tokens })
+            }
+        }
+    }
+
+    fn flowing(plan: &Plan, basis: &Basis, bound: u64) -> Option<Self> {
         let r = basis.drain.per_sec_f64();
         let whole = basis.burst.get() as f64 + bound as f64;
         let (mut room, mut passed) = (whole, 0.0);
@@ -28,9 +46,11 @@ impl Onset {
             let excess = basis.tokens_at(phase.rate.per_sec_f64()) - r;
             let lasts = phase.lasts.as_secs_f64();
             if excess > 0.0 && room / excess <= lasts {
+                let rate = phase.rate.per_sec_f64();
+                let spread = (rate * basis.square_hold * whole / excess.powi(3)).sqrt();
                 return Some(Self {
                     after_s: passed + room / excess,
-                    sd_s: spread(phase, basis, whole, excess),
+                    sd_s: if basis.paced { 0.0 } else { spread },
                     depth_tokens: bound,
                 });
             }
@@ -41,10 +61,67 @@ impl Onset {
     }
 }
 
-fn spread(phase: &Phase, basis: &Basis, room: f64, excess: f64) -> f64 {
-    if basis.paced {
-        0.0
-    } else {
-        (phase.rate.per_sec_f64() * basis.square_hold * room / excess.powi(3)).sqrt()
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::forecast::Forecast;
+    use crate::measure::testing::flash;
+
+    fn near(got: f64, want: f64, within: f64) {
+        assert!((got - want).abs() <= within, "{got} instead of {want}");
+    }
+
+    fn with_window(window: serde_json::Value, deadline: &str, retry_after: serde_json::Value) -> Forecast {
+        let mut sketch = flash();
+        sketch.policy = json!({ "service": { "start": "3s" }, "margin": "0ms",
+            "budgets": { "tokens_per_minute": "500k", "window": window }, "retry_after": retry_after });
+        sketch.requests[0]["deadline"] = json!(deadline);
+        Forecast::of(&sketch.plan())
+    }
+
+    /// A fixed window is full when the event begins, five minutes in: W/x = 12.5 s, and then its end is too far away
+    /// for anybody to wait.
+    #[test]
+    fn a_fixed_window_is_spent_and_nobody_may_wait_for_the_next() {
+        let forecast = with_window(json!({ "fixed": "60s" }), "25s", json!("room"));
+        let onset = forecast.onset.unwrap();
+        near(onset.after_s, 12.5, 0.06);
+        assert_eq!((onset.depth_tokens, forecast.queue_bound.effective.requests), (0, 0));
+        assert_eq!(forecast.queue_bound.with_service.requests, 416, "a whole window, once its end is near");
+    }
+
+    /// With 60 s to spare the next window is near enough: W/x and then W more, at depth 416.
+    #[test]
+    fn a_fixed_window_within_reach_is_waited_for() {
+        let onset = with_window(json!({ "fixed": "60s" }), "63s", json!("room")).onset.unwrap();
+        near(onset.after_s, 25.0, 0.1);
+        assert!((498_800..=501_200).contains(&onset.depth_tokens), "{onset:?}");
+        let kept =
+            with_window(json!({ "fixed": "60s" }), "63s", json!({ "appointment": { "reserve": "25%" } }))
+                .onset
+                .unwrap();
+        assert!((373_800..=376_200).contains(&kept.depth_tokens), "{kept:?}");
+    }
+
+    /// The minute before used 240,000 of 500,000 tokens: the rest is gone after 260,000/36,000 = 7.2 s, and what comes
+    /// free within 22 s is 4,000 a second: 88,000 tokens, filled at 36,000 a second. One in six callers is still
+    /// forwarded, so that the onset is at 7.2 + 2.4 s.
+    #[test]
+    fn a_sliding_window_gives_back_what_was_used_a_minute_ago() {
+        let onset = with_window(json!({ "sliding": "60s" }), "25s", json!("room")).onset.unwrap();
+        near(onset.after_s, 9.67, 0.1);
+        assert!(onset.depth_tokens.abs_diff(88_000) <= 2_400, "{onset:?}");
+    }
+
+    #[test]
+    fn random_arrivals_spread_the_onset_of_a_window_too() {
+        let mut sketch = flash();
+        sketch.arrivals = "poisson";
+        sketch.policy = json!({ "service": { "start": "3s" }, "margin": "0ms",
+            "budgets": { "tokens_per_minute": "500k", "window": { "fixed": "60s" } } });
+        let onset = Forecast::of(&sketch.plan()).onset.unwrap();
+        // 417 callers at 33.3 a second: sqrt(417)/33.3
+        near(onset.sd_s, 0.61, 0.01);
     }
 }

@@ -199,6 +199,7 @@ mod tests {
             tokens: None,
             requests: None,
             window: crate::units::Window::Bucket { burst: Duration::from_secs(1) },
+            counts: crate::admission::Counts::Admitted,
         };
         let tenants = Tenants::new(&[tenant("retail"), tenant("batch")]);
         assert_eq!(tenants.of(&map(&[("x-tenant", b"batch")])), Ok(TenantId(1)));

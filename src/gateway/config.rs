@@ -68,6 +68,10 @@ impl Read for Config {
         let ca_file = map.reader("ca_file").map_or(Some(None), |r| String::read(&r).map(|p| Some(p.into())));
         let insecure = map.or("insecure", false);
         let admission = admission::Config::read(&mut map, None);
+        if admission.as_ref().is_some_and(|policy| !policy.cancel) {
+            map.here().fault("`cancel: false` can be simulated only: this gateway always ends the call of a caller who leaves");
+            return None;
+        }
         Some(Self {
             listen: listen?,
             provider: provider?,

@@ -239,6 +239,7 @@ pub(super) fn start(
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LiveError::Thread)?;
     let body = move || {
+        super::priority::run_before_others();
         runtime.block_on(async {
             let ping = tokio::spawn(ping);
             let work = async {

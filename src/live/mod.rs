@@ -19,6 +19,7 @@ mod pacer;
 mod pacing;
 mod ping;
 mod preflight;
+mod priority;
 pub mod provider;
 mod reading;
 mod request;

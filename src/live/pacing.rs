@@ -62,6 +62,7 @@ where
     S: Iterator<Item = Arrival> + Send + 'static,
 {
     thread::Builder::new().name("pacing".into()).spawn(move || {
+        super::priority::run_before_others();
         // the kernel may otherwise add 50 µs to each sleep; without the permission it does
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
         pace(pacer, clock, &ends, &paced);

@@ -37,6 +37,7 @@ impl Seen {
         match self {
             Self::Sighting(
                 Sighting::Due { at, .. }
+                | Sighting::Again { at, .. }
                 | Sighting::Unsent { at, .. }
                 | Sighting::Sent { at, .. }
                 | Sighting::AtProvider { at, .. }

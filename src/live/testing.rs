@@ -35,7 +35,13 @@ pub(super) fn plan(url: &str) -> Plan {
                 window: Window::Bucket,
                 charge: Charge::Reservation,
             },
-            service: Service { first_token: Duration::from_millis(10), per_token: Duration::ZERO },
+            service: Service {
+                first_token: Duration::from_millis(10),
+                per_token: Duration::ZERO,
+                law: provider::Law::Fixed,
+            },
+            slots: None,
+            faults: Vec::new(),
         },
         target: Target {
             kind: TargetKind::Url { url: url.into(), policy: None },
@@ -76,6 +82,8 @@ pub(super) fn plan(url: &str) -> Plan {
         max_outstanding: 1_000,
         checks: BTreeMap::new(),
         diff: BTreeMap::new(),
+        variants: Vec::new(),
+        levers: Vec::new(),
     }
 }
 

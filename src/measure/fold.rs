@@ -1,7 +1,7 @@
 use std::fmt;
 
 use super::{Measures, Snapshot, Vital};
-use crate::observe::{Ghost, Joiner, Record, Sighting};
+use crate::observe::{Gauge, Ghost, Joiner, Record, Sighting};
 use crate::plan::Plan;
 use crate::units::Moment;
 
@@ -11,6 +11,8 @@ pub struct Fold {
     joiner: Joiner,
     measures: Measures,
     ended: Vec<Record>,
+    /// What stood where when that was last noted.
+    stood: Gauge,
     told: Option<Told>,
 }
 
@@ -35,7 +37,17 @@ impl fmt::Debug for Told {
 impl Fold {
     /// Nothing seen yet of a run of `plan` (the rehearsed one, if it is a rehearsal that runs).
     pub fn new(plan: &Plan) -> Self {
-        Self { joiner: Joiner::new(plan), measures: Measures::new(plan), ended: Vec::new(), told: None }
+        Self::over(Joiner::new(plan), plan)
+    }
+
+    /// The same for a run in virtual time, in which nothing is seen of a request that has ended.
+    pub fn in_virtual_time(plan: &Plan) -> Self {
+        Self::over(Joiner::in_virtual_time(plan), plan)
+    }
+
+    fn over(joiner: Joiner, plan: &Plan) -> Self {
+        let (measures, stood) = (Measures::new(plan), Gauge::default());
+        Self { joiner, measures, ended: Vec::new(), stood, told: None }
     }
 
     /// The same, and `told` is shown everything that ends, in the order it ends.
@@ -51,15 +63,24 @@ impl Fold {
         }
         self.pass(sighting.at());
         self.joiner.see(&sighting, &mut self.ended);
-        self.measures.stand(sighting.at(), self.joiner.gauge());
+        self.stand(sighting.at());
         self.drain();
+    }
+
+    /// Notes what stands where from `at` on, if that has changed.
+    fn stand(&mut self, at: Moment) {
+        let gauge = self.joiner.gauge();
+        if *gauge != self.stood {
+            self.measures.stand(at, gauge);
+            self.stood = *gauge;
+        }
     }
 
     /// Lets time pass up to `now`: each call at the provider that ends changes what stands where.
     fn pass(&mut self, now: Moment) {
         while let Some(end) = self.joiner.next_end().filter(|end| *end <= now) {
             self.joiner.advance(end);
-            self.measures.stand(end, self.joiner.gauge());
+            self.stand(end);
         }
     }
 
@@ -90,10 +111,12 @@ impl Fold {
     }
 
     fn drain(&mut self) {
-        for ghost in self.joiner.take_ghosts() {
-            self.measures.ghost(&ghost);
-            if let Some(Told(told)) = &mut self.told {
-                told(Closed::Ghost(&ghost));
+        if self.joiner.ghosts() > 0 {
+            for ghost in self.joiner.take_ghosts() {
+                self.measures.ghost(&ghost);
+                if let Some(Told(told)) = &mut self.told {
+                    told(Closed::Ghost(&ghost));
+                }
             }
         }
         for record in self.ended.drain(..) {

@@ -55,7 +55,8 @@ impl Frame {
 
     /// The number of the window `at` lies in. What comes after all windows is counted in the last.
     pub fn window(&self, at: Moment) -> usize {
-        let index = u128::from(at.as_nanos()) / self.width.as_nanos();
+        // a width is at least a second and far less than 584 years
+        let index = at.as_nanos() / (self.width.as_secs().max(1) * 1_000_000_000);
         usize::try_from(index).unwrap_or(usize::MAX).min(MOST_WINDOWS as usize - 1)
     }
 

@@ -42,7 +42,7 @@ pub struct Measures {
     pub frame: Frame,
     /// Arrivals that came due.
     pub offered: u64,
-    /// What became of them, by their first attempts.
+    /// What became of them, by their last attempts, probes left out.
     pub arrivals: Counts,
     /// What became of all attempts, returns included.
     pub attempts: Counts,
@@ -169,18 +169,18 @@ impl Measures {
     fn count(&mut self, record: &Record, good: bool) {
         let hold = self.frame.hold(record.class);
         self.attempts.bump(record.outcome);
-        let window = self.windows.at(&self.frame, record.due);
-        if record.attempt.nth == 0 {
+        if record.settles() {
             self.arrivals.bump(record.outcome);
-            window.arrivals.bump(record.outcome);
+            self.windows.at(&self.frame, record.first_due).arrivals.bump(record.outcome);
         }
+        let window = self.windows.at(&self.frame, record.due);
         if good {
             window.goodput += 1;
             window.goodput_tokens += hold;
         }
         if let Some(class) = self.classes.get_mut(usize::from(record.class.0)) {
             class.goodput += u64::from(good);
-            if record.attempt.nth == 0 {
+            if record.settles() {
                 class.arrivals.bump(record.outcome);
             }
         }

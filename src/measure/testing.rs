@@ -118,6 +118,8 @@ impl Sketch {
             max_outstanding: 20_000,
             checks: BTreeMap::new(),
             diff: BTreeMap::new(),
+            variants: Vec::new(),
+            levers: Vec::new(),
         }
     }
 
@@ -169,6 +171,8 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         attempt: Attempt { seq, nth: 0 },
         class: ClassId(0),
         probe: false,
+        again: false,
+        first_due: due,
         due,
         sent: (outcome != Outcome::Unsent).then_some(due),
         depth_met: Depth::default(),

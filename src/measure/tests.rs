@@ -97,7 +97,7 @@ fn latency_from_the_due_time_grows_while_the_server_keeps_its_pace() {
     for seq in 0..150u64 {
         let due = Moment::from_millis(seq * 200);
         let ended = Moment::from_secs(seq + 1);
-        let record = Record { due, ended, ..record(seq, 0, 0, Outcome::Completed) };
+        let record = Record { due, first_due: due, ended, ..record(seq, 0, 0, Outcome::Completed) };
         let sent = Some(ended - Duration::from_secs(1));
         arrive(&mut measures, &Record { sent, ..record });
     }

@@ -1,5 +1,9 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+mod attempts;
+
+use self::attempts::Attempts;
 
 use super::outcome::{self, Ending};
 use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
@@ -12,6 +16,14 @@ const LINGER: Duration = Duration::from_secs(10);
 
 /// The same for one whose caller left or whose connection broke: its work may stand in a queue for long.
 const LINGER_LEFT: Duration = Duration::from_secs(120);
+
+/// How long ended attempts are remembered.
+#[derive(Debug, Clone, Copy)]
+struct Linger {
+    ended: Duration,
+    /// Those whose callers left or whose connections broke.
+    left: Duration,
+}
 
 /// What stands where, now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,16 +57,20 @@ pub struct Ghost {
     pub refused: bool,
 }
 
-/// Joins both sides of every request by its id.
+/// Joins both sides of every request by its id. Memory follows what is open, and what ended lately.
 #[derive(Debug)]
 pub struct Joiner {
     mix: Mix,
     refusal: Refusal,
-    open: BTreeMap<Attempt, Open>,
-    gone: BTreeMap<Attempt, Gone>,
-    forget: BTreeSet<(Moment, Attempt)>,
+    linger: Linger,
+    open: Attempts<Open>,
+    gone: Attempts<Gone>,
+    /// When those that ended, and those that were left, are to be forgotten: in order of time each.
+    forget: [VecDeque<(Moment, Attempt)>; 2],
     /// Ends of calls at the provider; true if the caller of that call is gone.
     calls: BTreeMap<(Moment, Attempt), bool>,
+    /// First due times of callers who mean to try again, by arrival.
+    returning: BTreeMap<u64, Moment>,
     ghosts: Vec<Ghost>,
     strays: u64,
     gauge: Gauge,
@@ -65,14 +81,16 @@ pub struct Joiner {
 struct Open {
     class: ClassId,
     probe: bool,
-    due: Moment,
-    sent: Option<Moment>,
-    depth_met: Depth,
+    again: bool,
     in_gateway: bool,
-    at_provider: Option<Moment>,
-    busy_until: Option<Moment>,
     visits: u32,
     refusals: u32,
+    due: Moment,
+    first_due: Moment,
+    sent: Option<Moment>,
+    depth_met: Depth,
+    at_provider: Option<Moment>,
+    busy_until: Option<Moment>,
     charged: Tokens,
 }
 
@@ -87,13 +105,27 @@ struct Gone {
 impl Joiner {
     /// Nothing seen yet of a run of `plan`, whose classes and expected refusals tell what an answer means.
     pub fn new(plan: &Plan) -> Self {
+        Self::lingering(plan, Linger { ended: LINGER, left: LINGER_LEFT })
+    }
+
+    /// The same for a run in virtual time: nothing travels, so what has ended is seen no more. Only a gateway that does
+    /// not notice leavers may still serve them, however late.
+    pub fn in_virtual_time(plan: &Plan) -> Self {
+        let notices = plan.policy().is_none_or(|policy| policy.cancel);
+        let left = if notices { Duration::ZERO } else { Duration::MAX };
+        Self::lingering(plan, Linger { ended: Duration::ZERO, left })
+    }
+
+    fn lingering(plan: &Plan, linger: Linger) -> Self {
         Self {
             mix: plan.requests.clone(),
             refusal: plan.expect.refusal.clone(),
-            open: BTreeMap::new(),
-            gone: BTreeMap::new(),
-            forget: BTreeSet::new(),
+            linger,
+            open: Attempts::default(),
+            gone: Attempts::default(),
+            forget: [VecDeque::new(), VecDeque::new()],
             calls: BTreeMap::new(),
+            returning: BTreeMap::new(),
             ghosts: Vec::new(),
             strays: 0,
             gauge: Gauge::default(),
@@ -112,8 +144,9 @@ impl Joiner {
             Sighting::AtProvider { at, until, charged, refused, .. } => {
                 self.at_provider(attempt, *at, *until, *charged, *refused);
             }
+            Sighting::Again { .. } => self.again(attempt),
             Sighting::Answered { at, answer, .. } => {
-                let Some(open) = self.open.get(&attempt) else { return };
+                let Some(open) = self.open.get(attempt) else { return };
                 let deadline = self.mix.class(open.class).deadline;
                 let ending = outcome::of(answer, &self.refusal, open.due + deadline, open.sent, *at);
                 self.end(attempt, *at, ending, ended);
@@ -133,6 +166,11 @@ impl Joiner {
     /// Requests that reached the provider after they had ended, since this was last asked.
     pub fn take_ghosts(&mut self) -> Vec<Ghost> {
         std::mem::take(&mut self.ghosts)
+    }
+
+    /// How many there are of those.
+    pub const fn ghosts(&self) -> usize {
+        self.ghosts.len()
     }
 
     /// When the next call at the provider ends, if any runs.
@@ -158,47 +196,60 @@ impl Joiner {
                 self.gauge.ghosts -= 1;
             } else {
                 self.gauge.at_provider -= 1;
-                if let Some(open) = self.open.get_mut(&attempt) {
+                if let Some(open) = self.open.get_mut(attempt) {
                     open.busy_until = None;
                 }
             }
         }
-        while let Some((at, attempt)) = self.forget.first().copied() {
-            if at > now {
-                break;
+        for row in &mut self.forget {
+            while let Some((_, attempt)) = row.front().copied().filter(|(at, _)| *at <= now) {
+                row.pop_front();
+                self.gone.remove(attempt);
             }
-            self.forget.remove(&(at, attempt));
-            self.gone.remove(&attempt);
         }
     }
 
     /// Ends the run at `end`: what is open is unfinished.
     pub fn finish(&mut self, end: Moment, ended: &mut Vec<Record>) {
         self.advance(end);
-        let open: Vec<Attempt> = self.open.keys().copied().collect();
-        for attempt in open {
+        for attempt in self.open.all() {
             self.end(attempt, end, Ending::bare(Outcome::Unfinished), ended);
         }
     }
 
     fn due(&mut self, attempt: Attempt, due: Moment, class: ClassId, probe: bool) {
-        self.open.entry(attempt).or_insert_with(|| Open {
+        if self.open.get(attempt).is_some() {
+            return;
+        }
+        let retry = attempt.nth > 0 && !probe;
+        let first_due = if retry { self.returning.remove(&attempt.seq) } else { None };
+        let open = Open {
             class,
             probe,
-            due,
-            sent: None,
-            depth_met: Depth::default(),
+            again: false,
             in_gateway: false,
-            at_provider: None,
-            busy_until: None,
             visits: 0,
             refusals: 0,
+            due,
+            first_due: first_due.unwrap_or(due),
+            sent: None,
+            depth_met: Depth::default(),
+            at_provider: None,
+            busy_until: None,
             charged: Tokens::ZERO,
-        });
+        };
+        self.open.insert(attempt, open);
+    }
+
+    fn again(&mut self, attempt: Attempt) {
+        if let Some(open) = self.open.get_mut(attempt) {
+            open.again = true;
+            self.returning.insert(attempt.seq, open.first_due);
+        }
     }
 
     fn sent(&mut self, attempt: Attempt, at: Moment) {
-        let Some(open) = self.open.get_mut(&attempt).filter(|open| open.sent.is_none()) else { return };
+        let Some(open) = self.open.get_mut(attempt).filter(|open| open.sent.is_none()) else { return };
         open.sent = Some(at);
         open.depth_met = self.gauge.depth;
         open.in_gateway = true;
@@ -208,7 +259,7 @@ impl Joiner {
     }
 
     fn at_provider(&mut self, attempt: Attempt, at: Moment, until: Moment, charged: Tokens, refused: bool) {
-        let Some(open) = self.open.get_mut(&attempt) else {
+        let Some(open) = self.open.get_mut(attempt) else {
             return self.late_at_provider(attempt, at, until, charged, refused);
         };
         open.at_provider.get_or_insert(at);
@@ -241,19 +292,22 @@ impl Joiner {
         charged: Tokens,
         refused: bool,
     ) {
-        let Some(gone) = self.gone.get(&attempt) else {
+        let Some(gone) = self.gone.get(attempt) else {
             self.strays += 1;
             return;
         };
         let Gone { class, due, outcome } = *gone;
         self.ghosts.push(Ghost { attempt, class, due, at, outcome, charged, refused });
+        if self.linger.left == Duration::MAX && !refused {
+            self.gone.remove(attempt);
+        }
         if until > at && self.calls.insert((until, attempt), true).is_none() {
             self.gauge.ghosts += 1;
         }
     }
 
     fn end(&mut self, attempt: Attempt, at: Moment, ending: Ending, ended: &mut Vec<Record>) {
-        let Some(open) = self.open.remove(&attempt) else { return };
+        let Some(open) = self.open.remove(attempt) else { return };
         if open.sent.is_some() {
             self.gauge.outstanding -= 1;
         }
@@ -270,18 +324,23 @@ impl Joiner {
                 wasted = open.charged;
             }
         }
-        let linger = match ending.outcome {
-            Outcome::Abandoned | Outcome::Failed => LINGER_LEFT,
+        let left = match ending.outcome {
+            Outcome::Abandoned | Outcome::Failed => true,
             Outcome::Unsent
             | Outcome::Shed
             | Outcome::Throttled
             | Outcome::Expired
             | Outcome::Completed
             | Outcome::Late
-            | Outcome::Unfinished => LINGER,
+            | Outcome::Unfinished => false,
         };
-        self.gone.insert(attempt, Gone { class: open.class, due: open.due, outcome: ending.outcome });
-        self.forget.insert((at + linger, attempt));
+        let linger = if left { self.linger.left } else { self.linger.ended };
+        if !linger.is_zero() {
+            self.gone.insert(attempt, Gone { class: open.class, due: open.due, outcome: ending.outcome });
+            if linger < Duration::MAX {
+                self.forget[usize::from(left)].push_back((at + linger, attempt));
+            }
+        }
         ended.push(record(attempt, &open, at, ending, wasted));
     }
 }
@@ -292,6 +351,8 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         attempt,
         class: open.class,
         probe: open.probe,
+        again: open.again,
+        first_due: open.first_due,
         due: open.due,
         sent: open.sent,
         depth_met: open.depth_met,

@@ -78,6 +78,10 @@ pub struct Record {
     pub class: ClassId,
     /// True if it is a refused caller that came back exactly as told.
     pub probe: bool,
+    /// True if its caller tries again by its own rule: the arrival has not come to its end with it.
+    pub again: bool,
+    /// When the first attempt of its arrival was due.
+    pub first_due: Moment,
     /// When it was due.
     pub due: Moment,
     /// When it was written; `None` if unsent, or if the run ended first.
@@ -109,6 +113,11 @@ pub struct Record {
 }
 
 impl Record {
+    /// Whether the outcome of the arrival is that of this attempt: it is the last one, and no probe.
+    pub const fn settles(&self) -> bool {
+        !self.again && !self.probe
+    }
+
     /// How late it was sent: our own doing.
     pub fn lag(&self) -> Option<Duration> {
         self.sent.map(|sent| sent.since(self.due))

@@ -15,7 +15,8 @@ pub struct Attempt {
 /// What one side saw of a request. Both evaluators, live and simulated, say all they know in these.
 ///
 /// For each attempt there is exactly one `Due`; then `Unsent`, or `Sent` followed by exactly one of `Answered`, `Left`
-/// and `Broken` (or none, if the run ended first). `AtProvider` may come any number of times.
+/// and `Broken` (or none, if the run ended first). `AtProvider` may come any number of times. A caller that will try
+/// again by its own rule says so (`Again`) before the end of the attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sighting {
     /// It is to be sent now.
@@ -68,6 +69,13 @@ pub enum Sighting {
         at: Moment,
         /// What it is.
         answer: Answer,
+    },
+    /// This attempt is about to end, and its caller will make another by its own rule (a probe is none).
+    Again {
+        /// Which.
+        attempt: Attempt,
+        /// When that was decided.
+        at: Moment,
     },
     /// The caller's patience ended.
     Left {
@@ -195,6 +203,7 @@ impl Sighting {
             | Self::Unsent { at, .. }
             | Self::Sent { at, .. }
             | Self::AtProvider { at, .. }
+            | Self::Again { at, .. }
             | Self::Answered { at, .. }
             | Self::Left { at, .. }
             | Self::Broken { at, .. } => *at,
@@ -208,6 +217,7 @@ impl Sighting {
             | Self::Unsent { attempt, .. }
             | Self::Sent { attempt, .. }
             | Self::AtProvider { attempt, .. }
+            | Self::Again { attempt, .. }
             | Self::Answered { attempt, .. }
             | Self::Left { attempt, .. }
             | Self::Broken { attempt, .. } => *attempt,

@@ -12,7 +12,7 @@ use crate::workload::Class;
 const FEW: f64 = 30.0;
 
 /// The most callers of one run.
-const MOST_CALLERS: f64 = 1e8;
+const MOST_CALLERS: f64 = 1e9;
 
 /// Checks `plan`, read from `tree`. What cannot work goes to `faults`, what is probably not meant to `warnings`.
 pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults) {
@@ -22,6 +22,7 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     across.names(faults);
     across.tenants(faults);
     across.size(faults);
+    across.rounds(faults);
     across.headers(faults);
     across.provider(faults, warnings);
     across.bound(warnings);
@@ -166,6 +167,23 @@ impl Across<'_> {
         }
     }
 
+    /// Factors belong to classes, and the callers of one round are kept at once.
+    fn rounds(&self, faults: &Faults) {
+        let Some(rounds) = self.plan.load.arrivals.rounds() else { return };
+        let path = "load.arrivals.rounds.factors";
+        let names: Vec<&str> = self.plan.requests.classes().iter().map(|class| class.name.as_str()).collect();
+        for name in rounds.factors.keys().filter(|name| !names.contains(&name.as_str())) {
+            let known = names.join(", ");
+            faults.add(self.place(path), path, format!("`{name}` is no class of requests (known: {known})"));
+        }
+        let most = |phase: &crate::workload::Phase| phase.rate.per_sec_f64() * rounds.every.as_secs_f64();
+        let factor = rounds.factors.values().flatten().fold(1.0, |a: f64, b| a.max(*b));
+        if self.plan.load.phases.iter().map(most).fold(0.0, f64::max) * factor > 1e6 {
+            let path = "load.arrivals.rounds.every";
+            faults.add(self.place(path), path, "more than a million callers would come in one round");
+        }
+    }
+
     /// The header of the deadline is set by us.
     fn headers(&self, faults: &Faults) {
         let header = &self.plan.target.deadline.header;
@@ -199,6 +217,10 @@ impl Across<'_> {
     /// A bound of a few requests is coarse, and one of none refuses everybody who would have to wait.
     fn bound(&self, warnings: &Faults) {
         let Some(policy) = self.small.policy() else { return };
+        if self.plan.load.arrivals.rounds().is_some() {
+            // a gate that counts units of work in rounds bounds work, not waiting
+            return;
+        }
         for (path, class) in self.classes() {
             let Some(tokens) = effective_bound(policy, class) else { continue };
             let requests = tokens / class.hold().get() as f64;

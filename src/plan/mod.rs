@@ -10,6 +10,7 @@ pub mod checks;
 mod diff;
 pub mod environment;
 mod expect;
+pub mod levers;
 mod model;
 mod overrides;
 mod parse;
@@ -19,14 +20,17 @@ mod source;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+mod variants;
 pub mod yaml;
 
 pub use crate::provider::wire::DeadlineForm;
 pub use checks::{CHECKS, Known};
 pub use diff::{Amounts, MEASURES, MOST_JUDGED, Measured, Tolerance, is_judged};
+pub use levers::{Lever, Pull};
 pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
     Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
-pub use parse::{Loaded, parse};
+pub use parse::{Loaded, parse, parse_variant};
 pub use source::Source;
+pub use variants::Variant;

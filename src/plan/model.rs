@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Tolerance;
+use super::{Lever, Tolerance, Variant};
 use crate::admission;
 use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
-use crate::workload::{Load, Mix, Probes};
+use crate::workload::{Load, Mix, OnRefusal, Probes};
 
 /// A plan: everything a rehearsal is a function of. Valid by construction; see [`super::parse()`].
 #[derive(Debug, Clone)]
@@ -41,6 +41,10 @@ pub struct Plan {
     pub checks: BTreeMap<String, CheckOverride>,
     /// How much a measure may change from one build to another, by name.
     pub diff: BTreeMap<String, Tolerance>,
+    /// Named changes of the plan, for simulations.
+    pub variants: Vec<Variant>,
+    /// What could be done about the event; for the forecast.
+    pub levers: Vec<Lever>,
 }
 
 /// What is tried, and how it is called.
@@ -235,6 +239,23 @@ impl Plan {
             TargetKind::Spawn(spawn) => spawn.policy.as_ref(),
             TargetKind::Url { policy, .. } => policy.as_ref(),
         }
+    }
+
+    /// What this plan asks for that only a simulation can do, one message each.
+    pub fn only_simulated(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for (i, class) in self.requests.classes().iter().enumerate() {
+            if class.on_refusal != OnRefusal::GiveUp {
+                all.push(format!("requests.{i}.on_refusal: retries by a rule can be simulated only, so far"));
+            }
+            if class.max_tokens == Tokens::ZERO {
+                all.push(format!("requests.{i}.max_tokens: a request for no answer can be simulated only"));
+            }
+        }
+        if self.policy().is_some_and(|policy| !policy.cancel) {
+            all.push("cancel: a gateway that does not notice leavers can be simulated only".to_owned());
+        }
+        all
     }
 
     /// The most lag at the 99th percentile: what the plan says, or half the shortest mean gap between two callers.

@@ -40,14 +40,16 @@ pub(super) fn apply(tree: &mut Node, overrides: &[String], faults: &Faults) {
         let path = path.trim();
         let place = Place::Override(shown(path, value));
         match yaml::read_value(value) {
-            Ok(mut node) => {
-                relocate(&mut node, &place);
-                let mut setter = Setter { place: &place, faults, steps: 0 };
-                setter.set(tree, path, "", node);
-            }
+            Ok(node) => set(tree, path, node, &place, faults),
             Err(fault) => faults.add(place, path, format!("the value cannot be read: {}", fault.message)),
         }
     }
+}
+
+/// Sets what `path` leads to, as written at `place`.
+pub(super) fn set(tree: &mut Node, path: &str, mut node: Node, place: &Place, faults: &Faults) {
+    relocate(&mut node, place);
+    Setter { place, faults, steps: 0 }.set(tree, path, "", node);
 }
 
 /// The override as messages show it: values of headers and of the environment may be secrets.

@@ -1,6 +1,7 @@
 use super::environment::{self, Lookup};
 use super::{
-    AbortRule, Expect, Plan, Source, Validity, across, checks, diff, overrides, rehearsal, target, yaml,
+    AbortRule, Expect, Plan, Source, Validity, Variant, across, checks, diff, levers, overrides, rehearsal,
+    target, variants, yaml,
 };
 use crate::provider;
 use crate::units::{Fault, Faults, MapReader, Ratio, Read, Reader};
@@ -25,8 +26,21 @@ pub struct Loaded {
 /// Overrides come before variables, and both before the rehearsal's scaling. All faults are collected; they come in
 /// the order of the file, those of overrides last. None of them shows a value that came from the environment.
 pub fn parse(text: &str, overrides: &[String], env: Lookup<'_>) -> Result<Loaded, Vec<Fault>> {
+    parse_variant(text, None, overrides, env)
+}
+
+/// Like [`parse`], with the changes of a variant before those of the overrides.
+pub fn parse_variant(
+    text: &str,
+    variant: Option<&Variant>,
+    overrides: &[String],
+    env: Lookup<'_>,
+) -> Result<Loaded, Vec<Fault>> {
     let mut tree = yaml::read(text).map_err(|fault| vec![fault])?;
     let faults = Faults::default();
+    if let Some(variant) = variant {
+        variant.apply(&mut tree, &faults);
+    }
     overrides::apply(&mut tree, overrides, &faults);
     let unset = Faults::default();
     let (node, secrets) = environment::substitute(&tree, env, &unset);
@@ -87,6 +101,14 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         Some(reader) => diff::read(&reader),
         None => Some(Default::default()),
     };
+    let variants = match map.reader("variants") {
+        Some(reader) => variants::read(&reader),
+        None => Some(Vec::new()),
+    };
+    let levers = match map.reader("levers") {
+        Some(reader) => levers::read(&reader, requests.as_ref(), provider.as_ref()),
+        None => Some(Vec::new()),
+    };
     // what is small and wrong is reported by now; the rest is still checked against itself, so that all faults show
     let (rehearsal, probes) = rehearsal.unwrap_or_default();
     Some(Plan {
@@ -105,6 +127,8 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
         max_outstanding: max_outstanding.unwrap_or(MOST_OUTSTANDING),
         checks: checks.unwrap_or_default(),
         diff: diff.unwrap_or_default(),
+        variants: variants.unwrap_or_default(),
+        levers: levers.unwrap_or_default(),
     })
 }
 

@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{CHECKS, MEASURES};
-use crate::workload::arrivals;
+use super::{CHECKS, MEASURES, levers};
 
+mod load;
 mod policy;
+mod provider;
 mod target;
 
 /// The schema of a plan.
@@ -18,9 +19,9 @@ pub fn plan() -> Value {
             ("tenfold", json!({ "const": 1, "description": "the version of the plan format" })),
             ("name", text("what reports are filed under", "^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")),
             ("about", json!({ "type": "string", "description": "what the plan is for" })),
-            ("load", load()),
-            ("requests", list(class(), "the mix of requests")),
-            ("provider", provider()),
+            ("load", load::schema()),
+            ("requests", list(load::class(), "the mix of requests")),
+            ("provider", provider::schema()),
             ("target", target::schema()),
             ("rehearsal", rehearsal()),
             ("expect", expect()),
@@ -29,6 +30,8 @@ pub fn plan() -> Value {
             ("max_outstanding", whole("the most requests open at once")),
             ("checks", checks()),
             ("diff", diff()),
+            ("variants", list(variant(), "named changes of the plan, for simulations")),
+            ("levers", list(lever(), "what could be done about the event, for the forecast")),
         ],
     );
     let head = json!({
@@ -119,101 +122,6 @@ fn one_of(description: &str, names: &[&str], settings: Value) -> Value {
     ]})
 }
 
-fn load() -> Value {
-    let names: Vec<_> = arrivals::ALL.iter().map(|kind| kind.name).collect();
-    let phase = object(
-        &["name", "rate", "for"],
-        "a stretch of the run with one rate",
-        [
-            ("name", word("its name, unique in the plan")),
-            ("rate", form("rate", "callers arriving")),
-            ("for", form("duration", "how long it lasts")),
-            ("event", flag("true for the overload that is rehearsed")),
-        ],
-    );
-    object(
-        &["arrivals", "phases"],
-        "the offered load",
-        [
-            ("seed", whole("what every stream of random numbers is derived from")),
-            ("arrivals", one_of("how callers are spaced", &names, json!({}))),
-            (
-                "late",
-                one_of(
-                    "what lateness of the harness does to a request",
-                    &["drop_after", "send"],
-                    json!({ "drop_after": form("duration", "later than this it is not sent") }),
-                ),
-            ),
-            ("phases", list(phase, "the phases in order")),
-        ],
-    )
-}
-
-fn class() -> Value {
-    let prompt = object(
-        &["tokens"],
-        "the prompt",
-        [
-            ("tokens", whole("blank-separated words")),
-            ("bytes", form("size", "its length; default 6 bytes a token")),
-        ],
-    );
-    let output =
-        object(&["tokens"], "the answer", [("tokens", whole("tokens it has; default `max_tokens`"))]);
-    object(
-        &["name", "prompt", "max_tokens", "deadline"],
-        "a class of requests",
-        [
-            ("name", word("its name, unique in the plan")),
-            ("weight", whole("its part of all arrivals, relative to the others")),
-            ("tenant", word("on whose behalf it is sent")),
-            ("tier", whole("0 is the most important")),
-            ("prompt", prompt),
-            ("max_tokens", whole("the most tokens the answer may have")),
-            ("output", output),
-            ("stream", json!({ "const": false, "description": "answers come whole" })),
-            ("deadline", form("duration", "how long after its due time an answer is of use")),
-            ("patience", form("duration", "how long its caller waits; default the deadline")),
-            ("on_refusal", one_of("what a refused caller does", &["give_up"], json!({}))),
-        ],
-    )
-}
-
-fn provider() -> Value {
-    let quota = object(
-        &["tokens_per_minute"],
-        "what may be used",
-        [
-            ("tokens_per_minute", whole("tokens a minute in the long run")),
-            ("burst", form("duration", "how much of the rate at once; default 1s")),
-            ("window", named("how the window moves", &["bucket"])),
-            ("charge", named("what a request is charged", &["reservation"])),
-        ],
-    );
-    let service = object(
-        &["first_token"],
-        "how long an answer takes",
-        [
-            ("first_token", form("duration", "until the first token")),
-            ("per_token", form("duration", "for each token of the answer")),
-        ],
-    );
-    object(
-        &["quota", "service"],
-        "the provider behind the gateway, which tenfold plays",
-        [
-            ("listen", word("address to listen on; default 127.0.0.1:0, a free port")),
-            ("advertise", word("the URL the gateway shall call, where it differs")),
-            ("engine", named("the shell that serves it", &["wiremock"])),
-            ("api", named("the wire format", &["openai"])),
-            ("count", named("how both sides count tokens", &["words"])),
-            ("quota", quota),
-            ("service", service),
-        ],
-    )
-}
-
 fn rehearsal() -> Value {
     let probes = object(
         &[],
@@ -283,6 +191,34 @@ fn abort_rule() -> Value {
     )
 }
 
+fn lever() -> Value {
+    let quota = json!({ "anyOf": [{ "$ref": "#/$defs/tokens" },
+        { "type": "string", "pattern": "^\\+[0-9][0-9_./ ]*%?$|\\$\\{" }] });
+    let tokens = json!({ "anyOf": [{ "$ref": "#/$defs/tokens" }, { "$ref": "#/$defs/share" }] });
+    let amount = |name: &str| match name {
+        "more_quota" => quota.clone(),
+        "shed_tier" => whole(""),
+        "shrink_tokens" => tokens.clone(),
+        _ => form("share", ""),
+    };
+    let kinds = levers::ALL.iter().map(|kind| {
+        let mut schema = amount(kind.name);
+        schema["description"] = json!(format!("{}: {}", kind.about, kind.example));
+        (kind.name.to_owned(), schema)
+    });
+    let mut lever = object(
+        &["name"],
+        "something that could be done; beside its name it has one other key",
+        [("name", word("what people call it, unique in the plan"))],
+    );
+    if let Some(properties) = lever["properties"].as_object_mut() {
+        properties.extend(kinds);
+    }
+    lever["minProperties"] = json!(2);
+    lever["maxProperties"] = json!(2);
+    lever
+}
+
 fn checks() -> Value {
     let change = || {
         object(
@@ -311,6 +247,11 @@ fn diff() -> Value {
     let properties: Map<String, Value> = MEASURES.iter().map(tolerance).collect();
     json!({ "type": "object", "description": "how much a measure may change from build to build: 5%, an amount, or off",
         "properties": properties, "additionalProperties": false })
+}
+
+fn variant() -> Value {
+    let set = names_to(json!({}), "paths and what is set there");
+    object(&["name"], "the plan with some keys changed", [("name", word("its name, unique")), ("set", set)])
 }
 
 #[cfg(test)]

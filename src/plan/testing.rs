@@ -36,7 +36,10 @@ pub(crate) fn plan() -> Plan {
             service: provider::Service {
                 first_token: Duration::from_millis(200),
                 per_token: Duration::from_millis(2),
+                law: provider::Law::Fixed,
             },
+            slots: None,
+            faults: Vec::new(),
         },
         target: Target {
             kind: TargetKind::Embedded(Embedded { admission: policy(&[], &quota), own_budgets: false }),
@@ -77,6 +80,8 @@ pub(crate) fn plan() -> Plan {
         max_outstanding: 20_000,
         checks: BTreeMap::new(),
         diff: BTreeMap::new(),
+        variants: Vec::new(),
+        levers: Vec::new(),
     }
 }
 

@@ -19,6 +19,10 @@ pub struct Config {
     pub quota: Quota,
     /// How long an answer takes.
     pub service: Service,
+    /// How many answers are worked on at once, and how many wait for that; `None` for no limit.
+    pub slots: Option<Slots>,
+    /// When less can be served than usual, in order of their beginnings.
+    pub faults: Vec<Fault>,
 }
 
 /// The shell around the provider.
@@ -88,10 +92,51 @@ pub struct Service {
     pub first_token: Duration,
     /// For each token of the answer.
     pub per_token: Duration,
+    /// How the time spreads around that.
+    pub law: Law,
+}
+
+/// How service times spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Law {
+    /// Not at all.
+    Fixed,
+    /// Exponentially, around the time of the answer's length as the mean.
+    Exponential,
+}
+
+/// Places for answers that are worked on, with a queue of their own before them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slots {
+    /// How many.
+    pub count: u32,
+    /// How many calls may wait for one; beyond it a call is refused.
+    pub queue: u32,
+}
+
+/// A stretch of time in which the quota is smaller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fault {
+    /// When it begins, from the beginning of the run.
+    pub at: Duration,
+    /// How long it lasts.
+    pub lasts: Duration,
+    /// The quota's rate, as a part of the usual one. What may be used at once stays.
+    pub capacity: Ratio,
 }
 
 impl Service {
-    /// The whole time of an answer of `output` tokens.
+    /// The time of an answer of `output` tokens for `draw` in `[0, 1)`.
+    pub fn drawn(&self, output: Tokens, draw: f64) -> Duration {
+        let mean = self.time_for(output);
+        match self.law {
+            Law::Fixed => mean,
+            // by inversion: 1 - draw lies in (0, 1], so this is at most 37 means
+            Law::Exponential => mean.mul_f64(-(1.0 - draw).ln()),
+        }
+    }
+
+    /// The whole time of an answer of `output` tokens; its mean where times spread.
     pub fn time_for(&self, output: Tokens) -> Duration {
         let tokens = self.per_token.as_nanos().saturating_mul(u128::from(output.get()));
         self.first_token.saturating_add(Duration::from_nanos(u64::try_from(tokens).unwrap_or(u64::MAX)))
@@ -108,6 +153,11 @@ impl Read for Config {
         let count = map.or("count", Count::Words);
         let quota = map.need("quota");
         let service = map.need("service");
+        let slots = match map.reader("slots") {
+            Some(reader) => Slots::read(&reader).map(Some),
+            None => Some(None),
+        };
+        let faults = map.or("faults", Vec::<Fault>::new());
         let listen: String = listen?;
         if listen.parse::<std::net::SocketAddr>().is_err() {
             map.here().fault(format!("`listen: {listen}` is no address with a port (write 127.0.0.1:0)"));
@@ -121,7 +171,46 @@ impl Read for Config {
             count: count?,
             quota: quota?,
             service: service?,
+            slots: slots?,
+            faults: in_order(faults?, map.here())?,
         })
+    }
+}
+
+/// The faults by their beginnings; one that begins before another has ended is reported.
+fn in_order(mut faults: Vec<Fault>, here: &Reader<'_>) -> Option<Vec<Fault>> {
+    faults.sort_by_key(|fault| fault.at);
+    if faults.windows(2).any(|pair| pair[0].at.saturating_add(pair[0].lasts) > pair[1].at) {
+        here.fault("`faults` overlap: one ends before the next begins");
+        return None;
+    }
+    Some(faults)
+}
+
+impl Read for Slots {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let (count, queue) = (map.need::<u32>("count"), map.or("queue", u32::MAX));
+        let slots = Self { count: count?, queue: queue? };
+        if slots.count == 0 || slots.count > 1_000_000 {
+            map.here().fault("`count` is 1 to 1,000,000 slots");
+            return None;
+        }
+        Some(slots)
+    }
+}
+
+impl Read for Fault {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let mut map = reader.map()?;
+        let (at, lasts) = (map.need("at"), map.need::<Duration>("for"));
+        let capacity = map.need::<Ratio>("capacity");
+        let fault = Self { at: at?, lasts: lasts?, capacity: capacity? };
+        if fault.lasts.is_zero() {
+            map.here().fault("a fault lasts more than nothing");
+            return None;
+        }
+        Some(fault)
     }
 }
 
@@ -143,6 +232,7 @@ macro_rules! read_named {
 
 read_named!(Engine, "engine", "wiremock" => Wiremock);
 read_named!(Api, "API", "openai" => OpenAi);
+read_named!(Law, "law of service times", "exponential" => Exponential, "fixed" => Fixed);
 read_named!(Count, "way to count tokens", "words" => Words);
 read_named!(Window, "quota window", "bucket" => Bucket);
 read_named!(Charge, "way to charge", "reservation" => Reservation);
@@ -167,6 +257,7 @@ impl Read for Service {
         let mut map = reader.map()?;
         let first_token = map.need("first_token");
         let per_token = map.or("per_token", Duration::ZERO);
-        Some(Self { first_token: first_token?, per_token: per_token? })
+        let law = map.or("law", Law::Fixed);
+        Some(Self { first_token: first_token?, per_token: per_token?, law: law? })
     }
 }

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use super::Config;
-use crate::units::{Level, Moment, Tokens};
+use super::slots::Places;
+use super::{Config, Fault};
+use crate::units::{Level, Moment, Rate, Tokens};
 
 /// A request as the provider sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,33 +58,62 @@ pub enum Answer {
     },
 }
 
-/// The provider: a quota and a service time.
+/// The provider: a quota, a service time, and places to work in.
 #[derive(Debug, Clone)]
 pub struct Provider {
     config: Config,
     quota: Level,
     burst: Tokens,
+    places: Option<Places>,
+    /// Beginnings and ends of faults that are still to come, the latest first, each with the rate from then on.
+    steps: Vec<(Moment, Rate)>,
+    calls: u64,
 }
 
 impl Provider {
     /// A provider whose quota is full at `now`.
     pub fn new(config: &Config, now: Moment) -> Self {
         let burst = config.quota.burst_tokens();
-        Self { quota: Level::full(config.quota.tokens, burst, now), burst, config: config.clone() }
+        Self {
+            quota: Level::full(config.quota.tokens, burst, now),
+            burst,
+            places: config.slots.map(Places::new),
+            steps: steps(&config.faults, config.quota.tokens),
+            calls: 0,
+            config: config.clone(),
+        }
     }
 
-    /// Decides about a call at `now`. A refusal takes nothing from the quota.
+    /// Decides about a call at `now`. A refusal takes nothing from the quota. Where service times spread, this one is
+    /// drawn by the call's number.
     pub fn call(&mut self, now: Moment, call: Call) -> Answer {
+        self.calls += 1;
+        self.call_drawn(now, call, unit(self.calls))
+    }
+
+    /// Like [`Self::call`], with the number in `[0, 1)` that the service time is drawn by.
+    pub fn call_drawn(&mut self, now: Moment, call: Call, draw: f64) -> Answer {
+        while let Some((at, rate)) = self.steps.last().copied().filter(|(at, _)| *at <= now) {
+            self.quota.advance(at);
+            self.quota.retune(rate);
+            self.steps.pop();
+        }
         self.quota.advance(now);
         let wanted = call.prompt + call.max_output;
         let Some(retry_after) = self.quota.time_until(wanted) else {
             return Answer::TooLarge { wanted, most: self.burst };
         };
+        let full = self.places.as_mut().and_then(|places| places.full_until(now));
+        if let Some(free) = full {
+            let retry_after = retry_after.max(free.since(now));
+            return Answer::Refused { retry_after, wanted, limits: self.limits() };
+        }
         if !self.quota.take(wanted) {
             return Answer::Refused { retry_after, wanted, limits: self.limits() };
         }
         let output = call.output.min(call.max_output);
-        let takes = self.config.service.time_for(output);
+        let takes = self.config.service.drawn(output, draw);
+        let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
         Answer::Served { charged: wanted, output, takes, limits: self.limits() }
     }
 
@@ -96,14 +126,39 @@ impl Provider {
     }
 }
 
+/// Every instant at which the quota's rate changes, the latest first, with the rate from then on.
+fn steps(faults: &[Fault], usual: Rate) -> Vec<(Moment, Rate)> {
+    let mut steps: Vec<(Moment, Rate)> = Vec::new();
+    for fault in faults {
+        let (start, end) = (Moment::ZERO + fault.at, Moment::ZERO + fault.at + fault.lasts);
+        // one that begins where another ends: the rate is the second's
+        steps.retain(|(at, _)| *at != start);
+        steps.extend([(start, usual.scaled(fault.capacity)), (end, usual)]);
+    }
+    steps.reverse();
+    steps
+}
+
+/// A number in `[0, 1)` for each `n` (the finaliser of SplitMix64).
+fn unit(n: u64) -> f64 {
+    let mut z = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::{Api, Charge, Count, Engine, Quota, Service, Window};
-    use crate::units::Rate;
+    use crate::provider::{Api, Charge, Count, Engine, Law, Quota, Service, Slots, Window};
+    use crate::units::Ratio;
 
     fn provider() -> Provider {
-        let config = Config {
+        Provider::new(&config(), Moment::ZERO)
+    }
+
+    fn config() -> Config {
+        Config {
             listen: "127.0.0.1:0".into(),
             advertise: None,
             engine: Engine::Wiremock,
@@ -115,9 +170,70 @@ mod tests {
                 window: Window::Bucket,
                 charge: Charge::Reservation,
             },
-            service: Service { first_token: Duration::from_millis(200), per_token: Duration::from_millis(2) },
+            service: Service {
+                first_token: Duration::from_millis(200),
+                per_token: Duration::from_millis(2),
+                law: Law::Fixed,
+            },
+            slots: None,
+            faults: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn capacity_is_smaller_during_a_fault_and_only_then() {
+        let fault = |at, lasts, part| Fault {
+            at: Duration::from_secs(at),
+            lasts: Duration::from_secs(lasts),
+            capacity: Ratio::parse(part).unwrap(),
         };
-        Provider::new(&config, Moment::ZERO)
+        let faults = vec![fault(10, 20, "3/4"), fault(30, 10, "1/2")];
+        let mut provider = Provider::new(&Config { faults, ..config() }, Moment::ZERO);
+        let call = Call { prompt: Tokens::new(90), max_output: Tokens::new(10), output: Tokens::new(10) };
+        // as many calls as it takes, every 10 ms: 1,000 tokens a second are ten calls
+        let mut served = |from: u64, to: u64| {
+            (from * 100..to * 100)
+                .map(|step| provider.call(Moment::from_millis(step * 10), call))
+                .map(|answer| matches!(answer, Answer::Served { .. }))
+                .filter(|served| *served)
+                .count()
+        };
+        assert!(served(0, 10).abs_diff(130) <= 1, "the burst and ten seconds");
+        assert!(served(10, 30).abs_diff(150) <= 1);
+        assert!(served(30, 40).abs_diff(50) <= 1);
+        assert!(served(40, 50).abs_diff(100) <= 1);
+    }
+
+    #[test]
+    fn two_slots_and_a_queue_of_one_refuse_the_fourth() {
+        let slots = Some(Slots { count: 2, queue: 1 });
+        let quota = Quota { burst: Duration::from_secs(60), ..config().quota };
+        let mut provider = Provider::new(&Config { slots, quota, ..config() }, Moment::ZERO);
+        let takes = |answer: &Answer| match answer {
+            Answer::Served { takes, .. } => Ok(takes.as_millis()),
+            Answer::Refused { retry_after, .. } => Err(retry_after.as_millis()),
+            Answer::TooLarge { .. } => panic!("it fits"),
+        };
+        let mut call = |ms| takes(&provider.call(Moment::from_millis(ms), CALL));
+        assert_eq!((call(0), call(100), call(200)), (Ok(400), Ok(400), Ok(600)));
+        assert_eq!(call(300), Err(100), "until the first slot is free and the queue moves");
+        assert_eq!(call(400), Ok(500), "it waits for the second slot until 500");
+    }
+
+    #[test]
+    fn exponential_times_have_their_mean_and_spread() {
+        let service = Service { law: Law::Exponential, ..config().service };
+        let quota = Quota { tokens: Rate::per_second(1_000_000_000).unwrap(), ..config().quota };
+        let mut provider = Provider::new(&Config { service, quota, ..config() }, Moment::ZERO);
+        let (mut sum, mut square, n) = (0.0, 0.0, 20_000);
+        for i in 0..n {
+            let Answer::Served { takes, .. } = provider.call(Moment::from_secs(i), CALL) else { panic!() };
+            sum += takes.as_secs_f64();
+            square += takes.as_secs_f64().powi(2);
+        }
+        // mean 0.4 s, mean square 2 * 0.16; 4 standard deviations of each estimate
+        assert!((sum / n as f64 - 0.4).abs() < 0.0115, "{sum}");
+        assert!((square / n as f64 - 0.32).abs() < 0.021, "{square}");
     }
 
     const CALL: Call =

@@ -5,7 +5,8 @@
 
 mod config;
 mod machine;
+mod slots;
 pub mod wire;
 
-pub use config::{Api, Charge, Config, Count, Engine, Quota, Service, Window};
+pub use config::{Api, Charge, Config, Count, Engine, Fault, Law, Quota, Service, Slots, Window};
 pub use machine::{Answer, Call, Limits, Provider};

@@ -17,7 +17,9 @@ use crate::units::Moment;
 pub struct RunHeader {
     /// Its id, unique among the runs of a plan.
     pub id: String,
-    /// When it began, RFC 3339 in UTC.
+    /// True of a run in virtual time.
+    pub simulated: bool,
+    /// When it began, RFC 3339 in UTC; empty in virtual time.
     pub started: String,
     /// How long it took.
     pub took: Duration,
@@ -58,6 +60,7 @@ impl Report {
             verdict: judgement.verdict,
             run: RunPart {
                 id: header.id,
+                simulated: header.simulated,
                 started: header.started,
                 took_s: header.took.as_secs_f64(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -13,16 +13,20 @@ mod compared;
 pub mod comparison;
 mod dry_run;
 mod escape;
+mod explain;
 mod forecast_text;
 mod json;
 mod lines;
 mod model;
 mod plan_part;
+mod predict;
+mod table;
 mod terminal;
 
 pub use build::{Inputs, RunHeader};
 pub use dry_run::DryRun;
 pub use escape::plain;
+pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
 pub use model::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
@@ -32,6 +36,8 @@ pub use model::{
 pub use plan_part::{
     CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,
 };
+pub use predict::{predict_json, predict_text};
+pub use table::{RoundTable, Table, TableRow};
 
 /// Every form of a report, sorted.
 pub const ALL: &[Format] = &[json::FORMAT, terminal::FORMAT];

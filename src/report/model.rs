@@ -69,7 +69,10 @@ pub struct FailurePart {
 pub struct RunPart {
     /// Its id, unique among the runs of a plan.
     pub id: String,
-    /// When it began, RFC 3339 in UTC.
+    /// True of a run in virtual time; left out of one with sockets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
+    /// When it began, RFC 3339 in UTC; empty in virtual time.
     pub started: String,
     /// How long it took.
     pub took_s: f64,

@@ -15,6 +15,7 @@ pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Rep
     let judgement = Judgement::of(&scene, interrupted);
     let header = RunHeader {
         id: "20261130-071502".into(),
+        simulated: false,
         started: "2026-11-30T07:15:02Z".into(),
         took: Duration::from_millis(25_400),
         target: "the embedded gateway".into(),

@@ -1,11 +1,14 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use super::*;
 use crate::observe::{Joiner, Outcome, Record};
 use crate::plan::{TargetKind, testing};
-use crate::units::{Node, Rate};
-use crate::workload::Phase;
+use crate::units::{Node, Rate, Tokens};
+use crate::workload::{Phase, Schedule};
 
 fn records(plan: &Plan, policy: &admission::Config) -> (Vec<Record>, Ended) {
-    let (mut joiner, mut all) = (Joiner::new(plan), Vec::new());
+    let (mut joiner, mut all) = (Joiner::in_virtual_time(plan), Vec::new());
     let ended = run(plan, policy, &mut |sighting| joiner.see(&sighting, &mut all));
     joiner.finish(ended.at, &mut all);
     (all, ended)
@@ -136,8 +139,8 @@ fn flash(deadline: &str, every: u32) -> Plan {
     ];
     plan.requests = testing::mix(&[("deadline", deadline)]);
     plan.provider.quota.tokens = Rate::per_minute(250_000).unwrap();
-    plan.provider.service =
-        provider::Service { first_token: Duration::from_millis(600), per_token: Duration::from_millis(6) };
+    plan.provider.service.first_token = Duration::from_millis(600);
+    plan.provider.service.per_token = Duration::from_millis(6);
     plan.probes.every = every;
     plan
 }

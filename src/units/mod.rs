@@ -7,6 +7,7 @@
 //! This layer uses nothing else of the project.
 
 mod amount;
+mod dense;
 mod duration;
 mod meter;
 mod moment;
@@ -16,8 +17,9 @@ mod read;
 mod share;
 
 pub use amount::{Bytes, Tokens};
+pub use dense::Dense;
 pub use duration::{parse_duration, plain_duration, show_duration};
-pub use meter::{Fixed, Level, Meter, Sliding, Window};
+pub use meter::{Fixed, Level, Meter, Round, Sliding, Window};
 pub use moment::Moment;
 pub use node::{Key, Node, Place, Value};
 pub use rate::{Rate, Ratio};

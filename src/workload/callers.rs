@@ -1,18 +1,15 @@
 use std::time::Duration;
 
+use super::Retry;
 use crate::units::{Moment, Read, Reader};
 
 /// What a refused caller does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OnRefusal {
     /// It goes away.
     GiveUp,
-}
-
-impl Read for OnRefusal {
-    fn read(reader: &Reader<'_>) -> Option<Self> {
-        reader.one_of("reaction to a refusal", &["give_up"]).map(|_| Self::GiveUp)
-    }
+    /// It tries again by a rule, also when its patience has ended.
+    Retry(Retry),
 }
 
 /// Which refused callers come back exactly as told, to see whether the answer was true.

@@ -10,7 +10,7 @@ use crate::units::{Bytes, Read, Reader, Tokens};
 pub struct ClassId(pub u16);
 
 /// One kind of request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Class {
     /// Its name, unique in the plan.
     pub name: String,
@@ -49,7 +49,7 @@ impl Class {
 }
 
 /// The classes of a plan with their weights; never empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mix {
     classes: Vec<Class>,
     total: u64,
@@ -81,6 +81,11 @@ impl Mix {
             id += 1;
         }
         ClassId(id)
+    }
+
+    /// The sum of all weights; above zero.
+    pub const fn total(&self) -> u64 {
+        self.total
     }
 
     /// The mean of `value` over arrivals.
@@ -163,10 +168,6 @@ impl Class {
                     "`output` of {} tokens is more than `max_tokens` of {} allows",
                     self.output, self.max_tokens
                 ),
-            ),
-            (
-                self.max_tokens == Tokens::ZERO,
-                "`max_tokens` is zero: there would be nothing to answer".to_owned(),
             ),
         ];
         for (_, message) in faults.iter().filter(|(wrong, _)| *wrong) {

@@ -11,10 +11,12 @@ pub mod arrivals;
 mod callers;
 mod mix;
 mod phases;
+mod retry;
 mod schedule;
 pub mod stream;
 
 pub use callers::{Cohort, OnRefusal, Probes};
 pub use mix::{Class, ClassId, Mix};
 pub use phases::{Late, Load, Phase, Span};
+pub use retry::{Allowance, Honour, Retry};
 pub use schedule::{Arrival, Schedule};

@@ -89,7 +89,8 @@ impl Load {
 
     /// The number of callers expected in all.
     pub fn expected(&self) -> f64 {
-        self.phases.iter().map(|phase| phase.rate.per_sec_f64() * phase.lasts.as_secs_f64()).sum()
+        let before = std::iter::once(None).chain(self.phases.iter().map(|phase| Some(phase.rate)));
+        self.phases.iter().zip(before).map(|(phase, before)| self.arrivals.expected(phase, before)).sum()
     }
 
     /// The same load with every rate times `ratio`.

@@ -7,6 +7,10 @@ use rand_pcg::Pcg64;
 pub const ARRIVALS: u64 = 1;
 /// Which class a caller belongs to.
 pub const CLASSES: u64 = 2;
+/// How long answers take.
+pub const SERVICE: u64 = 3;
+/// How long callers wait before they try again.
+pub const RETRIES: u64 = 4;
 
 /// The stream of `seed` for `purpose`. PCG XSL-RR 128/64, whose output is fixed by its definition.
 pub fn of(seed: u64, purpose: u64) -> Pcg64 {
@@ -17,6 +21,15 @@ pub fn of(seed: u64, purpose: u64) -> Pcg64 {
         chunk.copy_from_slice(&state.to_le_bytes());
     }
     Pcg64::from_seed(words)
+}
+
+/// A number in `[0, 1)` that depends on the seed, the purpose, the arrival and the attempt alone: whatever else is
+/// drawn, the same request draws the same.
+pub fn draw(seed: u64, purpose: u64, arrival: u64, attempt: u64) -> f64 {
+    let start = mix(seed ^ purpose.wrapping_mul(0xA076_1D64_78BD_642F));
+    let word =
+        mix(mix(start.wrapping_add(arrival.wrapping_mul(0x9E37_79B9_7F4A_7C15))).wrapping_add(attempt));
+    (word >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// The next number in `[0, 1)`, on a grid of 2^-53.
@@ -39,6 +52,20 @@ const fn mix(mut z: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn draws_are_even_and_each_its_own() {
+        let mut sums = [0.0; 3];
+        for arrival in 0..10_000 {
+            sums[0] += draw(7, SERVICE, arrival, 0);
+            sums[1] += draw(7, SERVICE, arrival, 0) * draw(7, SERVICE, arrival + 1, 0);
+            sums[2] += draw(7, SERVICE, arrival, 0) * draw(7, RETRIES, arrival, 0);
+        }
+        // means 1/2, 1/4, 1/4 with standard deviations of at most 0.003
+        assert!((sums[0] / 1e4 - 0.5).abs() < 0.012, "{sums:?}");
+        assert!(sums[1..].iter().all(|sum| (sum / 1e4 - 0.25).abs() < 0.012), "{sums:?}");
+        assert!(draw(7, SERVICE, 1, 0).to_bits() != draw(7, SERVICE, 1, 1).to_bits());
+    }
 
     #[test]
     fn streams_differ_by_seed_and_purpose_and_never_change() {

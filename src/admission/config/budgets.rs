@@ -34,7 +34,7 @@ impl Budgets {
     pub fn burst_tokens(&self) -> Tokens {
         let span = match self.window() {
             Window::Bucket { burst } => burst,
-            Window::Fixed { period } | Window::Sliding { period } => period,
+            Window::Fixed { period } | Window::Round { period } | Window::Sliding { period } => period,
         };
         self.tokens.map_or(Tokens::ZERO, |rate| Tokens::new(rate.whole_in(span)))
     }
@@ -122,9 +122,9 @@ fn rate(reader: &Reader<'_>) -> Option<Rate> {
     rate
 }
 
-/// Reads `bucket`, `{ fixed: 60s }` or `{ sliding: 60s }`; a bucket is `None`, since its burst stands apart.
+/// Reads `bucket`, `{ fixed: 60s }`, `{ round: 1s }` or `{ sliding: 60s }`; a bucket is `None`, since its burst stands apart.
 pub(super) fn read_window(reader: &Reader<'_>) -> Option<Option<Window>> {
-    let (name, inner) = reader.one_of("window", &["bucket", "fixed", "sliding"])?;
+    let (name, inner) = reader.one_of("window", &["bucket", "fixed", "round", "sliding"])?;
     if name == "bucket" {
         return Some(None);
     }
@@ -137,7 +137,11 @@ pub(super) fn read_window(reader: &Reader<'_>) -> Option<Option<Window>> {
         inner.fault("a period of zero has no end");
         return None;
     }
-    Some(Some(if name == "fixed" { Window::Fixed { period } } else { Window::Sliding { period } }))
+    Some(Some(match name {
+        "fixed" => Window::Fixed { period },
+        "round" => Window::Round { period },
+        _ => Window::Sliding { period },
+    }))
 }
 
 /// A window other than a bucket in the form [`read_window`] reads.
@@ -145,6 +149,7 @@ pub(super) fn window_json(window: Window) -> Value {
     match window {
         Window::Bucket { .. } => json!("bucket"),
         Window::Fixed { period } => json!({ "fixed": plain_duration(period) }),
+        Window::Round { period } => json!({ "round": plain_duration(period) }),
         Window::Sliding { period } => json!({ "sliding": plain_duration(period) }),
     }
 }

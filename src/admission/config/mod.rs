@@ -8,7 +8,7 @@ mod tenants;
 mod upstream;
 
 pub use budgets::Budgets;
-pub use tenants::Tenant;
+pub use tenants::{Counts, Tenant};
 pub use upstream::Upstream;
 
 use super::codel::Codel;
@@ -43,6 +43,8 @@ pub struct Config {
     pub tiers: Tiers,
     /// What happens to a request whose operation already runs.
     pub duplicates: Duplicates,
+    /// Whether a caller who leaves is taken out of the queue, and its call ended; if not it is served all the same.
+    pub cancel: bool,
     /// What is kept of operations that have ended.
     pub keep: Kept,
     /// How calls to the provider are repeated.
@@ -109,6 +111,7 @@ impl Config {
         let share = map.or::<Arc<dyn Share>>("share", super::shares::standard());
         let tiers = map.or("tiers", Tiers { strict: true, evict: true });
         let duplicates = map.or("duplicates", Duplicates::Attach);
+        let cancel = map.or("cancel", true);
         let keep = map.or("keep", Kept::default());
         let upstream = map.or("upstream", Upstream::default());
         let retry_after = map.or::<Arc<dyn Strategy>>("retry_after", super::retry_after::standard());
@@ -125,6 +128,7 @@ impl Config {
             share: share?,
             tiers: tiers?,
             duplicates: duplicates?,
+            cancel: cancel?,
             keep: keep?,
             upstream: upstream?,
             retry_after: retry_after?,
@@ -168,6 +172,7 @@ impl Config {
                 Duplicates::Attach => "attach",
                 Duplicates::Tell => "tell",
             },
+            "cancel": self.cancel.to_string(),
             "keep": {
                 "number": self.keep.number.to_string(),
                 "bytes": format!("{}B", self.keep.bytes.get()),

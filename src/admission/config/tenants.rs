@@ -19,6 +19,18 @@ pub struct Tenant {
     pub requests: Option<Rate>,
     /// How its limits' windows move.
     pub window: Window,
+    /// What counts against its limits.
+    pub counts: Counts,
+}
+
+/// Which requests count against a tenant's own limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Counts {
+    /// Those that are admitted: a refusal takes from no budget.
+    #[default]
+    Admitted,
+    /// All that its limits let pass, also those that are then shed: a limit in front of everything else.
+    Passed,
 }
 
 impl Tenant {
@@ -42,7 +54,19 @@ impl Tenant {
             Window::Bucket { burst } => map.insert("burst".into(), plain_duration(burst).into()),
             window => map.insert("window".into(), window_json(window)),
         };
+        if self.counts == Counts::Passed {
+            map.insert("counts".into(), "passed".into());
+        }
         Value::Object(map)
+    }
+}
+
+impl Read for Counts {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        match reader.one_of("what counts", &["admitted", "passed"])?.0 {
+            "passed" => Some(Self::Passed),
+            _ => Some(Self::Admitted),
+        }
     }
 }
 
@@ -62,6 +86,7 @@ impl Read for Tenant {
         let ceiling = map.get::<Ratio>("ceiling");
         let burst = map.or("burst", Duration::from_secs(1));
         let window = map.reader("window").map_or(Some(None), |r| read_window(&r));
+        let counts = map.or("counts", Counts::Admitted);
         let requests = match (requests, usual, ceiling) {
             (requests, None, None) => requests,
             (None, Some(usual), ceiling) => Some(ceiling.map_or(usual, |ratio| usual.scaled(ratio))),
@@ -77,6 +102,7 @@ impl Read for Tenant {
             return None;
         }
         let window = window?.unwrap_or(Window::Bucket { burst: burst? });
-        Some(Self { name: name?, weight: weight?, tokens: tokens.flatten(), requests, window })
+        let (name, weight, counts) = (name?, weight?, counts?);
+        Some(Self { name, weight, tokens: tokens.flatten(), requests, window, counts })
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Admission, draw};
 use crate::admission::bounds::{Excess, Scene};
-use crate::admission::config::{Duplicates, WhenFull};
+use crate::admission::config::{Counts, Duplicates, WhenFull};
 use crate::admission::desk::Seen;
 use crate::admission::queue::Waiting;
 use crate::admission::{Ask, Effect, Expiry, Id, retry_after};
@@ -38,6 +38,7 @@ impl Admission {
                 retry_after: retry_after::whole_seconds(wait),
             });
         }
+        self.ledger.take_own(&ask, Counts::Passed);
         match self.meet(now, &ask) {
             Verdict::Shed(until_room) => {
                 let retry_after = self.appoint(now, &ask, until_room);
@@ -47,7 +48,7 @@ impl Admission {
                 for id in evicted {
                     self.drop_waiting(now, id, Expiry::Evicted, effects);
                 }
-                self.ledger.take_own(&ask);
+                self.ledger.take_own(&ask, Counts::Admitted);
                 if let Some(operation) = &ask.operation {
                     self.desk.start(operation, id);
                 }
@@ -77,7 +78,7 @@ impl Admission {
 
     /// Whether nobody can tell what became of a call: no answer of it will come.
     fn is_unknown(&self, id: Id) -> bool {
-        self.flying.get(&id).is_some_and(|flying| flying.lease > Moment::ZERO)
+        self.flying.get(id.0).is_some_and(|flying| flying.lease > Moment::ZERO)
     }
 
     /// A newcomer is forwarded at once only when nobody waits; else it waits if what is ahead can be served in time;
@@ -147,13 +148,14 @@ impl Admission {
         }
     }
 
-    /// Who may give way to `ask`, and whether they stand in its own lane.
+    /// Who may give way to `ask`, and whether they stand before it in its own lane.
     fn victims(&self, ask: &Ask) -> impl Iterator<Item = (&Ask, bool)> {
-        let lower =
-            self.queue.less_important(ask).filter(|_| self.config.tiers.evict).map(|victim| (victim, false));
+        // not even looked at where nobody gives way: a refusal costs the same however many wait
+        let lower = self.config.tiers.evict.then(|| self.queue.less_important(ask)).into_iter().flatten();
         let oldest = self.config.when_full == WhenFull::EvictOldest;
-        let own = self.queue.own_lane(ask).filter(move |_| oldest).map(|victim| (victim, true));
-        lower.chain(own)
+        let own = oldest.then(|| self.queue.own_lane(ask)).into_iter().flatten();
+        let one_line = self.queue.in_one_line();
+        lower.map(move |victim| (victim, one_line)).chain(own.map(|victim| (victim, true)))
     }
 
     fn time_to_clear(&self, excess: Excess, drain: f64) -> Duration {

@@ -82,7 +82,7 @@ impl Admission {
 
     fn unknown(&mut self, now: Moment, id: Id) {
         // one whose caller had left has its lease already
-        let Some(flying) = self.flying.get_mut(&id).filter(|flying| flying.lease == Moment::ZERO) else {
+        let Some(flying) = self.flying.get_mut(id.0).filter(|flying| flying.lease == Moment::ZERO) else {
             return;
         };
         flying.lease = now + self.config.upstream.lease;
@@ -91,7 +91,7 @@ impl Admission {
     }
 
     pub(super) fn reconciled(&mut self, id: Id, used: Tokens) {
-        if self.flying.get(&id).is_none_or(|flying| flying.lease == Moment::ZERO) {
+        if self.flying.get(id.0).is_none_or(|flying| flying.lease == Moment::ZERO) {
             return;
         }
         if let Some(Flying { ask, .. }) = self.land(id) {
@@ -118,6 +118,9 @@ impl Admission {
 
     /// A waiting request is forgotten, and the call of a forwarded one is ended, unless others wait for its answer.
     pub(super) fn left(&mut self, now: Moment, id: Id, effects: &mut Vec<Effect>) {
+        if !self.config.cancel {
+            return;
+        }
         if let Some(to) = self.attached_to.remove(&id) {
             let others = self.attached.get_mut(&to);
             others.into_iter().for_each(|others| others.retain(|other| *other != id));
@@ -137,7 +140,7 @@ impl Admission {
             return self.close(&ask);
         }
         let lease = now + self.config.upstream.lease;
-        let Some(flying) = self.flying.get_mut(&id).filter(|flying| flying.lease == Moment::ZERO) else {
+        let Some(flying) = self.flying.get_mut(id.0).filter(|flying| flying.lease == Moment::ZERO) else {
             return;
         };
         // its end is awaited, but not for ever
@@ -180,8 +183,10 @@ impl Admission {
     }
 
     fn land(&mut self, id: Id) -> Option<Flying> {
-        let flying = self.flying.remove(&id)?;
-        self.leases.remove(&(flying.lease, id));
+        let flying = self.flying.remove(id.0)?;
+        if !self.leases.is_empty() {
+            self.leases.remove(&(flying.lease, id));
+        }
         Some(flying)
     }
 }

@@ -13,7 +13,7 @@ use super::queue::{Layout, Queue};
 use super::retries::Retries;
 use super::retry_after::promises::Promises;
 use super::{Ask, Config, Effect, Event, Gauge, Id};
-use crate::units::{Moment, Rate, Tokens};
+use crate::units::{Dense, Moment, Rate, Tokens};
 
 /// The machine. See the module's head for its laws.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Admission {
     config: Config,
     ledger: Ledger,
     queue: Queue,
-    flying: BTreeMap<Id, Flying>,
+    flying: Dense<Flying>,
     /// Ends of the leases of calls whose end is unknown.
     leases: BTreeSet<(Moment, Id)>,
     desk: Desk,
@@ -58,13 +58,14 @@ impl Admission {
             order: config.order.clone(),
             share: config.share.clone(),
             strict: config.tiers.strict,
+            evict: config.tiers.evict,
             weights: config.tenants.iter().map(|tenant| tenant.weight).collect(),
             drain: drain(config),
         };
         Self {
             ledger: Ledger::new(&config.budgets, &config.tenants, now),
             queue: Queue::new(layout),
-            flying: BTreeMap::new(),
+            flying: Dense::default(),
             leases: BTreeSet::new(),
             desk: Desk::new(config.keep),
             attached: BTreeMap::new(),
@@ -113,6 +114,16 @@ impl Admission {
         [work, lease, self.desk.next_trim()].into_iter().flatten().min()
     }
 
+    /// How many wait.
+    pub fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Whether a request whose caller left is not forwarded any more.
+    pub const fn forgets_leavers(&self) -> bool {
+        self.config.cancel
+    }
+
     /// The state in numbers, as of the last event.
     pub fn gauge(&self) -> Gauge {
         Gauge {
@@ -138,7 +149,7 @@ impl Admission {
 impl Admission {
     /// The calls that are open, for the laws.
     pub(super) fn flying_ids(&self) -> BTreeSet<Id> {
-        self.flying.keys().copied().collect()
+        self.flying.numbers().into_iter().map(Id).collect()
     }
 
     /// Whether `id` waits, for the laws.
@@ -164,6 +175,8 @@ fn draw(caller: u64, salt: u64) -> f64 {
     (z >> 11) as f64 / (1u64 << 53) as f64
 }
 
+#[cfg(test)]
+mod gate;
 #[cfg(test)]
 mod policies;
 #[cfg(test)]

@@ -24,6 +24,7 @@ pub(super) fn config(order: &str, recheck: bool) -> Config {
         share: shares::standard(),
         tiers: Tiers { strict: true, evict: true },
         duplicates: Duplicates::Attach,
+        cancel: true,
         keep: Kept::default(),
         upstream: Upstream::default(),
         retry_after: (retry_after::ALL.iter().find(|kind| kind.name == "room").unwrap().build)(None).unwrap(),

@@ -1,5 +1,4 @@
-use std::collections::BTreeSet;
-
+use super::row::Row;
 use super::urgency::Urgency;
 use crate::admission::{Ask, Id};
 use crate::units::{Moment, Rate, Tokens};
@@ -7,7 +6,7 @@ use crate::units::{Moment, Rate, Tokens};
 /// The waiting of one tenant in one tier.
 #[derive(Debug)]
 pub struct Lane {
-    by_age: BTreeSet<Id>,
+    by_age: Row,
     urgency: Option<Urgency>,
     tokens: Tokens,
     /// Whether the newest is served first, for orders that change (adaptive LIFO).
@@ -18,7 +17,7 @@ impl Lane {
     /// An empty lane; `drain` if the order asks about deadlines.
     pub(super) fn new(drain: Option<Rate>) -> Self {
         Self {
-            by_age: BTreeSet::new(),
+            by_age: Row::default(),
             urgency: drain.map(Urgency::new),
             tokens: Tokens::ZERO,
             stacked: false,
@@ -32,7 +31,7 @@ impl Lane {
 
     /// True if nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.by_age.is_empty()
+        self.by_age.len() == 0
     }
 
     /// The sum of their holds.
@@ -42,12 +41,12 @@ impl Lane {
 
     /// Who came first.
     pub fn oldest(&self) -> Option<Id> {
-        self.by_age.first().copied()
+        self.by_age.first()
     }
 
     /// Who came last.
     pub fn newest(&self) -> Option<Id> {
-        self.by_age.last().copied()
+        self.by_age.last()
     }
 
     /// Whose deadline is next; the oldest where the order does not ask about deadlines.
@@ -73,12 +72,12 @@ impl Lane {
 
     /// Their ids, the oldest first.
     pub(super) fn oldest_first(&self) -> impl Iterator<Item = Id> {
-        self.by_age.iter().copied()
+        self.by_age.iter()
     }
 
     /// Their ids, the newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = Id> {
-        self.by_age.iter().rev().copied()
+        self.by_age.iter().rev()
     }
 
     /// Whether the newest is served first just now.
@@ -95,7 +94,7 @@ impl Lane {
     }
 
     pub(super) fn remove(&mut self, ask: &Ask) {
-        if self.by_age.remove(&ask.id) {
+        if self.by_age.remove(ask.id) {
             self.tokens = self.tokens - ask.hold();
             if let Some(urgency) = &mut self.urgency {
                 urgency.remove((ask.deadline, ask.id));

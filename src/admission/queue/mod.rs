@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod lane;
+mod row;
 mod slab;
 mod turns;
 mod urgency;
@@ -15,7 +16,7 @@ use self::turns::{Turn, Turns};
 use super::orders::Order;
 use super::shares::Share;
 use super::{Ask, Id, TenantId};
-use crate::units::{Bytes, Moment, Rate, Tokens};
+use crate::units::{Bytes, Dense, Moment, Rate, Tokens};
 
 /// How the waiting are laid out.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(super) struct Layout {
     pub(super) share: Arc<dyn Share>,
     /// Whether a more important tier is served first; otherwise tiers are all one.
     pub(super) strict: bool,
+    /// Whether those of a less important tier give way, so that they must be found.
+    pub(super) evict: bool,
     /// Weights of the tenants, by number.
     pub(super) weights: Vec<u32>,
     /// What the queue drains at, in the long run.
@@ -38,10 +41,12 @@ pub(super) struct Layout {
 pub struct Queue {
     layout: Layout,
     waiting: Slab<Waiting>,
-    by_id: BTreeMap<Id, u32>,
+    by_id: Dense<u32>,
     /// Of those whose lane does not know.
     by_deadline: BTreeSet<(Moment, Id)>,
     tiers: BTreeMap<u8, Tier>,
+    /// Where all tiers stand in one line, the tiers of those who may have to give way.
+    by_tier: BTreeSet<(u8, Id)>,
     resting: BTreeSet<(Moment, Id)>,
     tokens: Tokens,
     bytes: Bytes,
@@ -78,13 +83,14 @@ pub(super) struct Standing {
 }
 
 impl Queue {
-    pub(super) const fn new(layout: Layout) -> Self {
+    pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
             waiting: Slab::new(),
-            by_id: BTreeMap::new(),
+            by_id: Dense::default(),
             by_deadline: BTreeSet::new(),
             tiers: BTreeMap::new(),
+            by_tier: BTreeSet::new(),
             resting: BTreeSet::new(),
             tokens: Tokens::ZERO,
             bytes: Bytes::ZERO,
@@ -103,7 +109,7 @@ impl Queue {
 
     /// Whether `id` is one of them.
     pub fn contains(&self, id: Id) -> bool {
-        self.by_id.contains_key(&id)
+        self.by_id.get(id.0).is_some()
     }
 
     /// The sum of their holds.
@@ -158,7 +164,7 @@ impl Queue {
         self.line_up(&waiting.ask);
         let id = waiting.ask.id;
         let at = self.waiting.insert(waiting);
-        self.by_id.insert(id, at);
+        self.by_id.insert(id.0, at);
     }
 
     /// Lets a request wait, but not be served before `until`.
@@ -170,7 +176,7 @@ impl Queue {
         self.resting.insert((until, waiting.ask.id));
         let id = waiting.ask.id;
         let at = self.waiting.insert(waiting);
-        self.by_id.insert(id, at);
+        self.by_id.insert(id.0, at);
     }
 
     /// Puts those whose rest is over by `now` into their old places.
@@ -192,7 +198,7 @@ impl Queue {
     }
 
     pub(super) fn remove(&mut self, id: Id) -> Option<Waiting> {
-        let at = self.by_id.remove(&id)?;
+        let at = self.by_id.remove(id.0)?;
         let waiting = self.waiting.remove(at)?;
         let ask = &waiting.ask;
         self.by_deadline.remove(&(ask.deadline, id));
@@ -200,6 +206,9 @@ impl Queue {
         self.bytes = self.bytes - ask.bytes;
         if self.resting.remove(&(waiting.rests_until, id)) {
             return Some(waiting);
+        }
+        if self.layout.evict && !self.layout.strict {
+            self.by_tier.remove(&(ask.tier, id));
         }
         let (tier, tenant) = self.place(ask);
         if let Some(row) = self.tiers.get_mut(&tier)
@@ -239,12 +248,19 @@ impl Queue {
 
     /// Those of less important tiers than `ask`, the least important and of them the newest first.
     pub(super) fn less_important(&self, ask: &Ask) -> impl Iterator<Item = &Ask> {
-        let (tier, _) = self.place(ask);
+        let tier = ask.tier;
         let below = self.tiers.range(tier.saturating_add(1)..).rev();
-        below
+        let apart = below
             .filter(move |(number, _)| **number > tier)
-            .flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first))
-            .filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
+            .flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first));
+        let together = self.by_tier.range((tier.saturating_add(1), Id(0))..).rev();
+        let together = together.filter(move |(number, _)| *number > tier).map(|(_, id)| *id);
+        apart.chain(together).filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
+    }
+
+    /// Whether those [`Self::less_important`] gives stand before `ask` in its own line.
+    pub(super) fn in_one_line(&self) -> bool {
+        !self.layout.strict && !self.layout.order.by_deadline()
     }
 
     /// Those in the lane of `ask`, the oldest first.
@@ -257,12 +273,15 @@ impl Queue {
     }
 
     fn get(&self, id: Id) -> Option<&Waiting> {
-        self.waiting.get(*self.by_id.get(&id)?)
+        self.waiting.get(*self.by_id.get(id.0)?)
     }
 
     fn line_up(&mut self, ask: &Ask) {
         let (tier, tenant) = self.place(ask);
         let drain = self.layout.order.by_deadline().then_some(self.layout.drain);
+        if self.layout.evict && !self.layout.strict {
+            self.by_tier.insert((ask.tier, ask.id));
+        }
         let row = self.tiers.entry(tier).or_default();
         row.tokens += ask.hold();
         let lane = row.lanes.entry(tenant).or_insert_with(|| Lane::new(drain));

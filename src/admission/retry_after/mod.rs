@@ -86,8 +86,11 @@ impl Read for Arc<dyn Strategy> {
     }
 }
 
+/// The longest time that is announced, for what will never be: a year.
+const LONGEST: u64 = 365 * 86_400;
+
 /// `span` in whole seconds, rounded up, at least one.
 pub(super) fn whole_seconds(span: Duration) -> Duration {
-    let up = span.as_secs().saturating_add(u64::from(span.subsec_nanos() > 0));
-    Duration::from_secs(up.max(1))
+    let up = span.as_secs().min(LONGEST) + u64::from(span.subsec_nanos() > 0);
+    Duration::from_secs(up.clamp(1, LONGEST))
 }

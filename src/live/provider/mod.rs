@@ -161,6 +161,8 @@ fn listen(address: &str) -> io::Result<TcpListener> {
 fn start(listener: TcpListener, responder: Responder) -> io::Result<MockServer> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let starting = std::thread::Builder::new().name("provider-start".into()).spawn(move || {
+        // wiremock's own thread is started from this one
+        crate::live::priority::run_before_others();
         runtime.block_on(async {
             let server = MockServer::builder().listener(listener).disable_request_recording().start().await;
             Mock::given(wiremock::matchers::any()).respond_with(responder).mount(&server).await;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::*;
 use crate::plan::DeadlineForm;
 use crate::provider::wire::openai;
-use crate::provider::{Api, Charge, Count, Engine, Quota, Service, Window};
+use crate::provider::{Api, Charge, Count, Engine, Law, Quota, Service, Window};
 use crate::units::{Rate, Tokens};
 
 const RUN: u32 = 0x9f3c_2a11;
@@ -24,7 +24,13 @@ fn config(listen: &str) -> Config {
             window: Window::Bucket,
             charge: Charge::Reservation,
         },
-        service: Service { first_token: Duration::from_millis(20), per_token: Duration::from_millis(1) },
+        service: Service {
+            first_token: Duration::from_millis(20),
+            per_token: Duration::from_millis(1),
+            law: Law::Fixed,
+        },
+        slots: None,
+        faults: Vec::new(),
     }
 }
 

@@ -36,6 +36,10 @@ pub(super) fn policy(description: &str) -> Value {
                 "duplicates",
                 one_of("what happens to a request whose operation runs", &["attach", "tell"], json!({})),
             ),
+            (
+                "cancel",
+                flag("whether the request of a caller who leaves is dropped; false can be simulated only"),
+            ),
             ("keep", keep()),
             ("upstream", upstream()),
             ("retry_after", one_of("what a refused caller is told", &strategies, strategy_settings())),
@@ -75,9 +79,10 @@ fn service() -> Value {
 fn window(description: &str) -> Value {
     let settings = json!({
         "fixed": form("duration", "its period"),
+        "round": form("duration", "its period"),
         "sliding": form("duration", "its period"),
     });
-    one_of(description, &["bucket", "fixed", "sliding"], settings)
+    one_of(description, &["bucket", "fixed", "round", "sliding"], settings)
 }
 
 fn budgets() -> Value {
@@ -107,6 +112,7 @@ fn tenant() -> Value {
             ("ceiling", form("ratio", "what of its usual rate it may reach")),
             ("burst", form("duration", "how much of its limits at once, in a bucket")),
             ("window", window("how its windows move")),
+            ("counts", one_of("which requests count against its limits", &["admitted", "passed"], json!({}))),
         ],
     )
 }

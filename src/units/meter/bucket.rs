@@ -36,6 +36,15 @@ impl Level {
         self.to_tokens(self.full)
     }
 
+    /// Fills at another rate from now on; what is in it and what fits in stay.
+    pub fn retune(&mut self, rate: Rate) {
+        let (old, new) = (i128::from(self.rate.per_nanos()), i128::from(rate.per_nanos()));
+        // to the next smaller part of a token that the new rate can count
+        let recount =
+            |amount: i128| amount.checked_mul(new).map_or(amount / old * new, |it| it.div_euclid(old));
+        (self.level, self.full, self.rate) = (recount(self.level), recount(self.full), rate);
+    }
+
     /// Fills up to `now`. Time that runs backwards is taken as standing still.
     pub fn advance(&mut self, now: Moment) {
         let span = now.since(self.at);
@@ -84,8 +93,12 @@ impl Level {
             return None;
         }
         let missing = u128::try_from(want - self.level).unwrap_or(0);
-        let nanos = missing.div_ceil(u128::from(self.rate.count()));
-        Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)))
+        let nanos = match u64::try_from(missing) {
+            // a division of half the width takes a tenth of the time
+            Ok(missing) => missing.div_ceil(self.rate.count()),
+            Err(_) => u64::try_from(missing.div_ceil(u128::from(self.rate.count()))).unwrap_or(u64::MAX),
+        };
+        Some(Duration::from_nanos(nanos))
     }
 
     /// The most that can be taken from now until `span` from now.
@@ -101,7 +114,11 @@ impl Level {
     }
 
     fn to_tokens(&self, level: i128) -> Tokens {
-        Tokens::new(u64::try_from(level.max(0) / i128::from(self.rate.per_nanos())).unwrap_or(u64::MAX))
+        let per = self.rate.per_nanos();
+        match u64::try_from(level.max(0)) {
+            Ok(level) => Tokens::new(level / per),
+            Err(_) => Tokens::new(u64::try_from(level.max(0) / i128::from(per)).unwrap_or(u64::MAX)),
+        }
     }
 }
 

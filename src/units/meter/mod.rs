@@ -1,13 +1,15 @@
-//! What may be used in a while, in three kinds of window.
+//! What may be used in a while, in four kinds of window.
 
 mod bucket;
 mod fixed;
+mod round;
 mod sliding;
 
 use std::time::Duration;
 
 pub use bucket::Level;
 pub use fixed::Fixed;
+pub use round::Round;
 pub use sliding::Sliding;
 
 use super::{Moment, Rate, Tokens};
@@ -22,6 +24,11 @@ pub enum Window {
     },
     /// The whole amount of a period at its start; what is left at its end is lost.
     Fixed {
+        /// The period.
+        period: Duration,
+    },
+    /// The whole amount of a period at its end, to those who wait then.
+    Round {
         /// The period.
         period: Duration,
     },
@@ -41,6 +48,8 @@ pub enum Meter {
     Bucket(Level),
     /// See [`Window::Fixed`].
     Fixed(Fixed),
+    /// See [`Window::Round`].
+    Round(Round),
     /// See [`Window::Sliding`].
     Sliding(Sliding),
 }
@@ -50,6 +59,7 @@ macro_rules! each {
         match $self {
             Meter::Bucket($it) => $body,
             Meter::Fixed($it) => $body,
+            Meter::Round($it) => $body,
             Meter::Sliding($it) => $body,
         }
     };
@@ -64,6 +74,9 @@ impl Meter {
             }
             Window::Fixed { period } => {
                 Self::Fixed(Fixed::new(Tokens::new(rate.whole_in(period)), period, now))
+            }
+            Window::Round { period } => {
+                Self::Round(Round::new(Tokens::new(rate.whole_in(period)), period, now))
             }
             Window::Sliding { period } => {
                 Self::Sliding(Sliding::new(Tokens::new(rate.whole_in(period)), period, now))
@@ -169,6 +182,7 @@ mod tests {
         prop_oneof![
             (1_000..5_000u64).prop_map(|ms| Window::Bucket { burst: Duration::from_millis(ms) }),
             (1_000..5_000u64).prop_map(|ms| Window::Fixed { period: Duration::from_millis(ms) }),
+            (1_000..5_000u64).prop_map(|ms| Window::Round { period: Duration::from_millis(ms) }),
             (1_000..5_000u64).prop_map(|ms| Window::Sliding { period: Duration::from_millis(ms) }),
         ]
     }

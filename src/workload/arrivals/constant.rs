@@ -6,6 +6,7 @@ use std::time::Duration;
 use rand_pcg::Pcg64;
 
 use super::{Kind, Process, no_settings};
+use crate::units::Rate;
 use crate::workload::Phase;
 
 pub(super) const KIND: Kind = Kind {
@@ -22,7 +23,14 @@ impl Process for Constant {
         KIND.name
     }
 
-    fn offset(&self, phase: &Phase, k: u64, _after: Duration, _stream: &mut Pcg64) -> Duration {
+    fn offset(
+        &self,
+        phase: &Phase,
+        _before: Option<Rate>,
+        k: u64,
+        _after: Duration,
+        _stream: &mut Pcg64,
+    ) -> Duration {
         phase.rate.time_for(k)
     }
 }

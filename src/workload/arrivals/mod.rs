@@ -7,13 +7,19 @@ use std::time::Duration;
 use rand_pcg::Pcg64;
 
 use super::Phase;
-use crate::units::{Read, Reader};
+use crate::units::{Node, Rate, Read, Reader, Value};
 
 mod constant;
+mod oscillating;
 mod poisson;
+mod ramp;
+mod rounds;
+
+pub(super) use rounds::Carry;
+pub use rounds::Rounds;
 
 /// Every arrival process a plan can name, sorted.
-pub const ALL: &[Kind] = &[constant::KIND, poisson::KIND];
+pub const ALL: &[Kind] = &[constant::KIND, oscillating::KIND, poisson::KIND, ramp::KIND, rounds::KIND];
 
 /// An entry of [`ALL`].
 #[derive(Debug)]
@@ -31,10 +37,50 @@ pub trait Process: Debug + Send + Sync {
     /// Its name in a plan.
     fn name(&self) -> &'static str;
 
-    /// The offset from the phase's start of its `k`-th arrival (from 0). `after` is the offset of the one before
-    /// (zero for the first), `stream` the stream of random numbers kept for arrivals. An offset at or past the
-    /// phase's end means that no more arrive in it.
-    fn offset(&self, phase: &Phase, k: u64, after: Duration, stream: &mut Pcg64) -> Duration;
+    /// The offset from the phase's start of its `k`-th arrival (from 0). `before` is the rate of the phase before, if
+    /// there is one, `after` the offset of the arrival before (zero for the first), `stream` the stream of random
+    /// numbers kept for arrivals. An offset at or past the phase's end means that no more arrive in it.
+    fn offset(
+        &self,
+        phase: &Phase,
+        before: Option<Rate>,
+        k: u64,
+        after: Duration,
+        stream: &mut Pcg64,
+    ) -> Duration;
+
+    /// How many callers are expected in a phase.
+    fn expected(&self, phase: &Phase, _before: Option<Rate>) -> f64 {
+        phase.rate.per_sec_f64() * phase.lasts.as_secs_f64()
+    }
+
+    /// How callers come in rounds, if they do: then each class comes by its weight, and nothing is drawn.
+    fn rounds(&self) -> Option<&Rounds> {
+        None
+    }
+}
+
+/// What a rate is multiplied by, one after the other.
+#[derive(Debug, Clone, PartialEq)]
+struct Factors(Vec<f64>);
+
+impl Read for Factors {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let Value::List(items) = &reader.node().value else {
+            reader.fault("a list of factors belongs here, such as [0.85, 0.85, 0.85, 1.45]");
+            return None;
+        };
+        let factor = |node: &Node| match &node.value {
+            Value::Text { text, .. } => text.parse::<f64>().ok().filter(|f| (0.0..=1_000.0).contains(f)),
+            Value::Null | Value::List(_) | Value::Map(_) => None,
+        };
+        let factors: Option<Vec<f64>> = items.iter().map(factor).collect();
+        let factors = factors.filter(|list| list.len() <= 10_000 && list.iter().any(|f| *f > 0.0));
+        if factors.is_none() {
+            reader.fault("factors are numbers from 0 to 1000, up to 10,000 of them and one above 0");
+        }
+        factors.map(Self)
+    }
 }
 
 impl Read for Arc<dyn Process> {
@@ -77,7 +123,7 @@ mod tests {
             let mut stream = stream::of(7, stream::ARRIVALS);
             let (mut after, mut k) = (Duration::ZERO, 0);
             loop {
-                let offset = process.offset(&phase, k, after, &mut stream);
+                let offset = process.offset(&phase, None, k, after, &mut stream);
                 assert!(offset >= after, "{}: time ran backwards", kind.name);
                 if offset >= phase.lasts {
                     break;
@@ -86,6 +132,7 @@ mod tests {
             }
             // 4 standard deviations of a Poisson count of 100,000
             assert!(k.abs_diff(100_000) < 1_265, "{}: {k} arrivals instead of 100,000", kind.name);
+            assert!((process.expected(&phase, None) - 1e5).abs() < 1e-6, "{}", kind.name);
             assert_eq!(process.name(), kind.name);
         }
     }

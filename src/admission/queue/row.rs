@@ -1,0 +1,118 @@
+use std::collections::VecDeque;
+
+use crate::admission::Id;
+
+/// Numbers in order, nearly always added at the end and taken from either end.
+///
+/// One that is taken from the middle leaves a hole, which is closed when it comes to an end, or when holes are the
+/// larger part. One that comes back to its old place is rare (the provider refused it) and may move the others.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    /// Each with whether it is there; the first and the last always are.
+    places: VecDeque<(Id, bool)>,
+    len: usize,
+}
+
+impl Row {
+    pub(super) const fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn first(&self) -> Option<Id> {
+        self.places.front().map(|(id, _)| *id)
+    }
+
+    pub(super) fn last(&self) -> Option<Id> {
+        self.places.back().map(|(id, _)| *id)
+    }
+
+    /// Adds `id`; one that is there stays.
+    pub(super) fn insert(&mut self, id: Id) {
+        if self.last().is_none_or(|last| last < id) {
+            self.places.push_back((id, true));
+            self.len += 1;
+            return;
+        }
+        match self.places.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(at) => self.len += usize::from(!std::mem::replace(&mut self.places[at].1, true)),
+            Err(at) => {
+                self.places.insert(at, (id, true));
+                self.len += 1;
+            }
+        }
+    }
+
+    /// Takes out `id`; false if it was not there.
+    pub(super) fn remove(&mut self, id: Id) -> bool {
+        let at = match (self.first(), self.last()) {
+            (Some(first), _) if first == id => 0,
+            (_, Some(last)) if last == id => self.places.len() - 1,
+            _ => match self.places.binary_search_by_key(&id, |(id, _)| *id) {
+                Ok(at) => at,
+                Err(_) => return false,
+            },
+        };
+        if !std::mem::replace(&mut self.places[at].1, false) {
+            return false;
+        }
+        self.len -= 1;
+        while self.places.front().is_some_and(|(_, there)| !there) {
+            self.places.pop_front();
+        }
+        while self.places.back().is_some_and(|(_, there)| !there) {
+            self.places.pop_back();
+        }
+        if self.places.len() > 2 * self.len + 16 {
+            self.places.retain(|(_, there)| *there);
+        }
+        true
+    }
+
+    /// Those that are there, in order.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Id> {
+        self.places.iter().filter(|(_, there)| *there).map(|(id, _)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn it_is_the_set_it_stands_for_whatever_the_order() {
+        let (mut row, mut set) = (Row::default(), BTreeSet::new());
+        let (mut state, mut next) = (3u64, 0u64);
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..50_000 {
+            match random(8) {
+                0..=3 => {
+                    next += 1 + random(2);
+                    row.insert(Id(next));
+                    set.insert(Id(next));
+                }
+                4 => {
+                    let old = Id(next.saturating_sub(random(200)));
+                    row.insert(old);
+                    set.insert(old);
+                }
+                5 => {
+                    let first = set.first().copied().unwrap_or(Id(0));
+                    assert_eq!(row.remove(first), set.remove(&first));
+                }
+                _ => {
+                    let old = Id(next.saturating_sub(random(200)));
+                    assert_eq!(row.remove(old), set.remove(&old));
+                }
+            }
+            assert_eq!((row.first(), row.last()), (set.first().copied(), set.last().copied()));
+            assert_eq!(row.len(), set.len());
+        }
+        assert!(row.iter().eq(set.iter().copied()));
+        assert!(row.iter().rev().eq(set.iter().rev().copied()));
+    }
+}

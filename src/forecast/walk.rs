@@ -1,0 +1,102 @@
+//! When shedding begins where the budget comes in windows instead of flowing: the supply function walked along the
+//! arrivals, as a mean request after another.
+
+use super::Basis;
+use crate::admission::bounds::{self, Bound, Scene};
+use crate::plan::Plan;
+use crate::units::{Bytes, Meter, Moment, Tokens};
+
+/// Steps of a walk at most; where more requests come, each step is several of them.
+const STEPS: f64 = 1e6;
+
+/// The first refusal in the event: the instant, and the depth it meets in tokens. `None` if there is none.
+pub(super) fn first_shed(plan: &Plan, basis: &Basis) -> Option<(Moment, u64)> {
+    let together = (plan.load.expected() / STEPS).ceil().max(1.0);
+    let mut walk = Walk::new(plan, basis, together);
+    for (phase, span) in plan.load.spans() {
+        let gap = together / phase.rate.per_sec_f64();
+        let steps = (span.length().as_secs_f64() / gap).ceil() as u64;
+        for step in 0..steps {
+            let into = std::time::Duration::try_from_secs_f64(step as f64 * gap).unwrap_or_default();
+            let at = span.start + into;
+            let counts = basis.event.is_none_or(|event| event.contains(at));
+            if !walk.arrives(at) && counts {
+                return Some((at, walk.waiting));
+            }
+        }
+    }
+    None
+}
+
+struct Walk<'p> {
+    meter: Meter,
+    bound: Option<&'p dyn Bound>,
+    basis: &'p Basis,
+    hold: Tokens,
+    bytes: f64,
+    together: f64,
+    waiting: u64,
+}
+
+impl<'p> Walk<'p> {
+    fn new(plan: &'p Plan, basis: &'p Basis, together: f64) -> Self {
+        let declared = plan.policy().map(|policy| &*policy.bound);
+        let slack = basis.deadline.saturating_sub(basis.service).saturating_sub(basis.margin);
+        let bytes = plan.requests.mean(|class| class.bytes.get() as f64);
+        let (hold, body) = (basis.largest_hold, Bytes::new(bytes as u64));
+        // a policy without a bound declares nothing: the deadline stays what its callers need
+        let bound =
+            declared.filter(|bound| bounds::most(*bound, basis.drain, slack, hold, body, 1.0).is_some());
+        Self {
+            meter: Meter::new(basis.drain, basis.window, Moment::ZERO),
+            bound,
+            basis,
+            hold: Tokens::new((basis.mean_hold * together).round() as u64),
+            bytes,
+            together,
+            waiting: 0,
+        }
+    }
+
+    /// A step's requests arrive at `at`: whether they are taken in.
+    fn arrives(&mut self, at: Moment) -> bool {
+        let hold = self.hold.get();
+        self.meter.advance(at);
+        while self.waiting >= hold && self.meter.take(self.hold) {
+            self.waiting -= hold;
+        }
+        if self.waiting == 0 && self.meter.take(self.hold) {
+            return true;
+        }
+        let fits = self.fits();
+        if fits {
+            self.waiting += hold;
+        }
+        fits
+    }
+
+    fn fits(&self) -> bool {
+        let basis = self.basis;
+        let slack = basis.deadline.saturating_sub(basis.service).saturating_sub(basis.margin);
+        let part = 1.0 - basis.reserve;
+        let (level, supply) = (self.meter.tokens(), self.meter.supply(slack));
+        let wanted = Tokens::new(self.waiting) + self.hold;
+        let Some(bound) = self.bound else {
+            let to_come = (supply - level).get() as f64 * part;
+            return wanted <= level + Tokens::new(to_come as u64);
+        };
+        let requests = wanted.get() as f64 / self.hold.get().max(1) as f64 * self.together;
+        let scene = Scene {
+            drain: basis.drain.per_sec_f64(),
+            slack,
+            level,
+            supply,
+            wanted,
+            requests: requests as u64,
+            tokens: wanted,
+            bytes: Bytes::new((requests * self.bytes) as u64),
+            part,
+        };
+        bound.excess(&scene).fits()
+    }
+}

@@ -1,0 +1,285 @@
+use std::time::Duration;
+
+use super::Ended;
+use super::timers::{Due, Timers};
+use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
+use crate::observe::{Answer, Attempt, Reason, RetryAfter, Sighting};
+use crate::plan::Plan;
+use crate::provider::{self, Call, Provider};
+use crate::units::{Dense, Moment, Tokens};
+use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, stream};
+
+/// A request the gateway has not closed yet.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    attempt: Attempt,
+    class: ClassId,
+    used: Tokens,
+    /// Whether its caller still waits.
+    here: bool,
+}
+
+/// Everything that goes on in a simulated run.
+pub(super) struct World<'a, See> {
+    plan: &'a Plan,
+    gateway: Admission,
+    /// By class.
+    tenants: Vec<TenantId>,
+    provider: Provider,
+    cohort: Cohort,
+    /// How many retries each class has left.
+    allowances: Vec<Allowance>,
+    now: Moment,
+    last: Moment,
+    next_id: u64,
+    open: Dense<Open>,
+    timers: Timers,
+    wake: Option<Moment>,
+    effects: Vec<Effect>,
+    ended: Ended,
+    see: &'a mut See,
+}
+
+impl<'a, See: FnMut(Sighting)> World<'a, See> {
+    pub(super) fn new(plan: &'a Plan, policy: &admission::Config, see: &'a mut See) -> Self {
+        let classes = plan.requests.classes();
+        let place = |name: &str| policy.tenants.iter().position(|tenant| tenant.name == name);
+        let tenant = |name: &str| TenantId(place(name).and_then(|at| u16::try_from(at).ok()).unwrap_or(0));
+        let gateway = Admission::new(policy, Moment::ZERO);
+        Self {
+            wake: gateway.next_wake(),
+            gateway,
+            tenants: classes.iter().map(|class| tenant(&class.tenant)).collect(),
+            provider: Provider::new(&plan.provider, Moment::ZERO),
+            cohort: Cohort::new(plan.probes),
+            allowances: classes.iter().map(|class| Allowance::of(&class.on_refusal)).collect(),
+            now: Moment::ZERO,
+            last: plan.load.end(),
+            next_id: 0,
+            open: Dense::default(),
+            timers: Timers::new(classes.iter().map(|class| class.patience)),
+            effects: Vec::new(),
+            ended: Ended { at: Moment::ZERO, censored: 0, events: 0 },
+            plan,
+            see,
+        }
+    }
+
+    /// Runs to the end, or from `until` on only as long as somebody waits in the gateway.
+    pub(super) fn run(mut self, until: Moment) -> Ended {
+        let mut schedule = Schedule::new(&self.plan.load, &self.plan.requests);
+        let mut next = schedule.next();
+        loop {
+            let open = &self.open;
+            let timer = self.timers.peek(|id| open.get(id.0).is_some_and(|open| open.here));
+            let times = [timer.map(|(at, _)| at), self.wake, next.as_ref().map(|arrival| arrival.due)];
+            let Some(now) = times.into_iter().flatten().min() else { break };
+            if now >= until && self.gateway.waiting() == 0 {
+                self.now = self.now.max(until);
+                break;
+            }
+            self.now = now;
+            self.ended.events += 1;
+            match (timer, &next) {
+                (Some(timer), _) if timer.0 == now => self.tick(timer),
+                _ if self.wake == Some(now) => self.feed(Event::Wake),
+                (_, Some(arrival)) => {
+                    self.arrive(arrival);
+                    next = schedule.next();
+                }
+                _ => break,
+            }
+        }
+        Ended { at: self.now.max(if until == Moment::NEVER { self.last } else { until }), ..self.ended }
+    }
+
+    fn arrive(&mut self, arrival: &Arrival) {
+        self.allowances[usize::from(arrival.class.0)].earn();
+        self.send(Attempt { seq: arrival.seq, nth: 0 }, arrival.class, false);
+    }
+
+    fn send(&mut self, attempt: Attempt, class: ClassId, probe: bool) {
+        let at = self.now;
+        let id = Id(self.next_id);
+        self.next_id += 1;
+        (self.see)(Sighting::Due { attempt, at, class, probe });
+        (self.see)(Sighting::Sent { attempt, at });
+        let asks = self.plan.requests.class(class);
+        self.open.insert(id.0, Open { attempt, class, used: Tokens::ZERO, here: true });
+        let patience = asks.patience;
+        let ask = Ask {
+            id,
+            caller: attempt.seq,
+            prompt: asks.prompt,
+            max_output: asks.max_tokens,
+            bytes: asks.bytes,
+            deadline: at + asks.deadline,
+            tenant: self.tenants[usize::from(class.0)],
+            tier: asks.tier,
+            operation: None,
+        };
+        self.feed(Event::Arrive(ask));
+        // most of an overload is refused at once: who is gone needs no patience
+        if self.open.get(id.0).is_some() {
+            self.timers.leave_after(at, patience, id);
+        }
+    }
+
+    fn tick(&mut self, timer: (Moment, Due)) {
+        self.timers.pop(timer);
+        match timer.1 {
+            Due::Done(id) => self.done(id),
+            Due::Leave(id) => self.leave(id),
+            Due::Probe(seq, class) => self.send(Attempt { seq, nth: 1 }, class, true),
+            Due::Retry(seq, class, nth) => self.send(Attempt { seq, nth }, class, false),
+        }
+    }
+
+    fn done(&mut self, id: Id) {
+        let Some(used) = self.open.get(id.0).map(|open| open.used) else { return };
+        self.answer(id, 200, None, None);
+        self.feed(Event::Settled { id, used: Some(used), answer: None });
+    }
+
+    fn leave(&mut self, id: Id) {
+        let Some(open) = self.open.get_mut(id.0).filter(|open| open.here) else { return };
+        open.here = false;
+        let open = *open;
+        self.comes_back(&open, Why::Timeout);
+        (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
+        self.feed(Event::Left { id });
+        if self.gateway.forgets_leavers() {
+            self.open.remove(id.0);
+        }
+    }
+
+    /// Feeds the gateway an event and carries out what it says, which may feed it more.
+    fn feed(&mut self, event: Event) {
+        let mut effects = std::mem::take(&mut self.effects);
+        self.gateway.handle(self.now, event, &mut effects);
+        let mut next = 0;
+        while let Some(effect) = effects.get(next).copied() {
+            next += 1;
+            if let Some(event) = self.carry_out(effect) {
+                self.gateway.handle(self.now, event, &mut effects);
+            }
+        }
+        effects.clear();
+        self.effects = effects;
+        self.wake = self.gateway.next_wake();
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Forward { id, remaining } => return self.forward(id, remaining),
+            Effect::Shed { id, retry_after } => self.refuse(id, 503, Reason::Shed, retry_after),
+            Effect::Expire { id, retry_after, .. } => self.refuse(id, 503, Reason::Expired, retry_after),
+            Effect::Throttle { id, retry_after, .. } => {
+                self.refuse(id, 429, Reason::Throttled, Some(retry_after));
+            }
+            Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
+            Effect::Fail { id } => self.answer(id, 502, None, None),
+            // no caller of a plan carries a key, and a call that is not needed any more ends when it would have
+            Effect::Attach { .. }
+            | Effect::Running { .. }
+            | Effect::Replay { .. }
+            | Effect::Conflict { .. }
+            | Effect::Forget { .. }
+            | Effect::Cancel { .. } => {}
+        }
+        None
+    }
+
+    fn forward(&mut self, id: Id, remaining: Duration) -> Option<Event> {
+        let (attempt, class) = self.open.get(id.0).map(|open| (open.attempt, open.class))?;
+        let asks = self.plan.requests.class(class);
+        let call = Call { prompt: asks.prompt, max_output: asks.max_tokens, output: asks.output };
+        let at = self.now;
+        let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
+        let (until, charged, refused, event) = match self.provider.call_drawn(at, call, draw) {
+            provider::Answer::Served { charged, output, takes, .. } => {
+                if let Some(open) = self.open.get_mut(id.0) {
+                    open.used = asks.prompt + output;
+                }
+                self.timers.add(at + takes, Due::Done(id));
+                (at + takes, charged, false, None)
+            }
+            provider::Answer::Refused { retry_after, .. } => {
+                // the header carries whole seconds
+                let whole = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+                let event = Event::Refused { id, retry_after: Some(Duration::from_secs(whole)) };
+                (at, Tokens::ZERO, true, Some(event))
+            }
+            provider::Answer::TooLarge { .. } => {
+                (at, Tokens::ZERO, true, Some(Event::Failed { id, how: Failure::Final }))
+            }
+        };
+        let budget = Some(remaining);
+        (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, budget });
+        if matches!(event, Some(Event::Failed { .. })) {
+            self.answer(id, 400, None, None);
+        }
+        event
+    }
+
+    /// A refusal reaches its caller, who may come back.
+    fn refuse(&mut self, id: Id, status: u16, reason: Reason, told: Option<Duration>) {
+        if let Some(open) = self.open.get(id.0).copied().filter(|open| open.here) {
+            let give_up = self.plan.requests.class(open.class).on_refusal == OnRefusal::GiveUp;
+            if !give_up {
+                self.comes_back(&open, Why::Refused(told));
+            } else if reason != Reason::Expired && open.attempt.nth == 0 {
+                self.invite(&open, told);
+            }
+        }
+        self.answer(id, status, Some(reason), told);
+    }
+
+    /// An answer reaches its caller, if it is still there, and the request is closed.
+    fn answer(&mut self, id: Id, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
+        let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
+        let answer = Answer {
+            status,
+            retry_after: retry_after.map(RetryAfter::After),
+            reason,
+            usable: status == 200,
+            marked: true,
+            shape: Ok(()),
+        };
+        (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });
+    }
+
+    /// A refused caller may be one of those who come back as told.
+    fn invite(&mut self, open: &Open, told: Option<Duration>) {
+        let Some(at) = told.and_then(|told| self.cohort.refused(self.now, told)) else { return };
+        if at < self.last {
+            self.timers.add(at, Due::Probe(open.attempt.seq, open.class));
+        } else {
+            self.ended.censored += 1;
+        }
+    }
+
+    /// A caller may try again by its own rule; whether it will is known before this attempt ends.
+    fn comes_back(&mut self, open: &Open, why: Why) {
+        let OnRefusal::Retry(rule) = &self.plan.requests.class(open.class).on_refusal else { return };
+        let Attempt { seq, nth } = open.attempt;
+        let told = match why {
+            Why::Timeout if !rule.on_timeout => return,
+            Why::Timeout => None,
+            Why::Refused(told) => told,
+        };
+        let draw = stream::draw(self.plan.load.seed, stream::RETRIES, seq, u64::from(nth));
+        let Some(wait) = rule.wait(nth, told, draw) else { return };
+        if !self.allowances[usize::from(open.class.0)].spend() {
+            return;
+        }
+        (self.see)(Sighting::Again { attempt: open.attempt, at: self.now });
+        self.timers.add(self.now + wait, Due::Retry(seq, open.class, nth + 1));
+    }
+}
+
+/// Why a caller has no answer.
+enum Why {
+    Refused(Option<Duration>),
+    Timeout,
+}

@@ -1,0 +1,176 @@
+use std::collections::{BTreeMap, VecDeque};
+
+/// How far ahead of the others a number may be and still get a place of its own in the row.
+const REACH: u64 = 1 << 20;
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// A map from numbers that are given out in rising order and taken back roughly in that order, such as those of
+/// arrivals. Every step takes constant time; memory is four bytes for each number between the oldest and the newest,
+/// and an entry for each that is there. A number far out of order is kept aside.
+#[derive(Debug, Clone)]
+pub struct Dense<T> {
+    /// The number of the first place of the row.
+    base: u64,
+    row: VecDeque<u32>,
+    entries: Vec<Option<T>>,
+    free: Vec<u32>,
+    aside: BTreeMap<u64, T>,
+}
+
+impl<T> Default for Dense<T> {
+    fn default() -> Self {
+        Self { base: 0, row: VecDeque::new(), entries: Vec::new(), free: Vec::new(), aside: BTreeMap::new() }
+    }
+}
+
+impl<T> Dense<T> {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len() + self.aside.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entry of `number`.
+    pub fn get(&self, number: u64) -> Option<&T> {
+        match self.place(number) {
+            Some(at) => self.entries[at].as_ref(),
+            None if self.aside.is_empty() => None,
+            None => self.aside.get(&number),
+        }
+    }
+
+    /// The entry of `number`, to be changed.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        match self.place(number) {
+            Some(at) => self.entries[at].as_mut(),
+            None if self.aside.is_empty() => None,
+            None => self.aside.get_mut(&number),
+        }
+    }
+
+    /// Sets the entry of `number`.
+    pub fn insert(&mut self, number: u64, value: T) {
+        if let Some(entry) = self.get_mut(number) {
+            *entry = value;
+            return;
+        }
+        if self.row.is_empty() {
+            self.base = number;
+        }
+        let next = self.base + self.row.len() as u64;
+        if number < self.base || number - next.min(number) > REACH {
+            self.aside.insert(number, value);
+            return;
+        }
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.entries[at as usize] = Some(value);
+                at
+            }
+            None => {
+                self.entries.push(Some(value));
+                (self.entries.len() - 1) as u32
+            }
+        };
+        let offset = (number - self.base) as usize;
+        if self.row.len() <= offset {
+            self.row.resize(offset, NONE);
+            self.row.push_back(at);
+        } else {
+            self.row[offset] = at;
+        }
+    }
+
+    /// Takes out the entry of `number`.
+    pub fn remove(&mut self, number: u64) -> Option<T> {
+        let Some(at) = self.place(number) else {
+            return if self.aside.is_empty() { None } else { self.aside.remove(&number) };
+        };
+        self.row[(number - self.base) as usize] = NONE;
+        while self.row.front() == Some(&NONE) {
+            self.row.pop_front();
+            self.base += 1;
+        }
+        self.free.push(at as u32);
+        self.entries[at].take()
+    }
+
+    /// The numbers that have an entry, in rising order.
+    pub fn numbers(&self) -> Vec<u64> {
+        let row = self.row.iter().zip(self.base..).filter(|(at, _)| **at != NONE).map(|(_, number)| number);
+        let mut all: Vec<u64> = self.aside.keys().copied().chain(row).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn place(&self, number: u64) -> Option<usize> {
+        let offset = usize::try_from(number.checked_sub(self.base)?).ok()?;
+        self.row.get(offset).filter(|at| **at != NONE).map(|at| *at as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_map_it_stands_for_whatever_the_order() {
+        let (mut dense, mut map) = (Dense::default(), BTreeMap::new());
+        let mut state = 7u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut next = 5u64;
+        for step in 0..200_000u64 {
+            let number = match random(10) {
+                0..=3 => {
+                    next += 1 + random(3);
+                    dense.insert(next, step);
+                    map.insert(next, step);
+                    next
+                }
+                4 if random(200) == 0 => {
+                    let far = next + REACH + 5 + random(1_000);
+                    dense.insert(far, step);
+                    map.insert(far, step);
+                    far
+                }
+                5 if random(20) == 0 => {
+                    let old = next.saturating_sub(500 + random(50));
+                    dense.insert(old, step);
+                    map.insert(old, step);
+                    old
+                }
+                _ => {
+                    let old = next.saturating_sub(random(300));
+                    assert_eq!(dense.remove(old), map.remove(&old), "step {step}");
+                    old
+                }
+            };
+            assert_eq!(dense.get(number), map.get(&number));
+            assert_eq!(dense.get_mut(number), map.get_mut(&number));
+            assert_eq!(dense.len(), map.len());
+        }
+        assert_eq!(dense.numbers(), map.keys().copied().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn memory_follows_what_is_there() {
+        let mut dense = Dense::default();
+        for number in 0..1_000_000u64 {
+            dense.insert(number, number);
+            if number >= 100 {
+                dense.remove(number - 100);
+            }
+        }
+        assert_eq!((dense.len(), dense.row.len()), (100, 100));
+        assert!(dense.entries.len() <= 101);
+    }
+}
