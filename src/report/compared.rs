@@ -25,7 +25,7 @@ impl Report {
             version: self.run.version.clone(),
             target: self.run.target.clone(),
             verdict: self.verdict,
-            keys: keys(&self.plan),
+            keys: self.keys(),
             own: own(&self.plan),
             tolerances: self.plan.diff.iter().map(|(name, most)| (name.clone(), most.get())).collect(),
             offered: totals.offered,
@@ -49,6 +49,13 @@ impl Report {
             goodput: self.steady_goodput(),
             checks: self.checks.iter().map(checked).collect(),
         })
+    }
+
+    /// The keys of its plan, and how it was evaluated: virtual time is as good as sockets, but not the same.
+    fn keys(&self) -> BTreeMap<String, String> {
+        let mut keys = keys(&self.plan);
+        keys.insert("run.simulated".to_owned(), self.run.simulated.to_string());
+        keys
     }
 
     fn adds_up(&self) -> Result<(), String> {
@@ -128,6 +135,7 @@ fn keys(plan: &PlanPart) -> BTreeMap<String, String> {
         probes_every,
         probes_late_by_s,
         drop_after_s,
+        unusual,
         refusal,
         checks,
     } = plan;
@@ -143,6 +151,7 @@ fn keys(plan: &PlanPart) -> BTreeMap<String, String> {
     keys.add("expect.refusal.shed", format!("{:?}", refusal.shed));
     keys.add("expect.refusal.throttled", format!("{:?}", refusal.throttled));
     keys.add("expect.refusal.fast_within", format!("{} s", refusal.fast_within_s));
+    unusual.iter().for_each(|(key, value)| keys.add(key, value));
     for (id, change) in checks {
         keys.add(&format!("checks.{id}.limit"), change.limit.as_deref().unwrap_or("its own"));
         keys.add(&format!("checks.{id}.allow_no_data"), change.allow_no_data);

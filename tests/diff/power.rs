@@ -25,7 +25,7 @@ pub(crate) fn plan(budgets: &str, seed: u64) -> Plan {
 /// The report of `plan` in virtual time.
 pub(crate) fn simulated(plan: &Plan) -> Report {
     let policy = plan.policy().expect("an embedded gateway has a policy");
-    let mut fold = Fold::new(plan);
+    let mut fold = Fold::in_virtual_time(plan);
     let ended = simulate::run(plan, policy, &mut |sighting| fold.see(sighting));
     let measures = fold.finish(ended.at);
     let forecast = Forecast::of(plan);

@@ -32,7 +32,7 @@ fn render(comparison: &Comparison, _style: &Style, out: &mut dyn io::Write) -> i
     rows(out, "Keys that differ", &["key", "base", "new", "where", ""], &table.differences)?;
     rows(out, "Judged", &HEADS, &table.judged)?;
     rows(out, "Checks that changed", &HEADS, &table.checks)?;
-    rows(out, "Told, not judged", &HEADS, &table.told)?;
+    rows(out, "Told, not judged", &["", "base", "new", "change", "new, 95 %"], &table.told)?;
     if !table.notes.is_empty() {
         writeln!(out, "<ul>")?;
         table.notes.iter().try_for_each(|note| writeln!(out, "<li>{}</li>", escape(note)))?;

@@ -19,10 +19,10 @@ fn render(comparison: &Comparison, _style: &Style, out: &mut dyn io::Write) -> i
         }
     }
     let changed = table.judged.iter().chain(&table.checks);
-    rows(out, &changed.collect::<Vec<_>>())?;
+    rows(out, "p (Holm)", &changed.collect::<Vec<_>>())?;
     if !table.told.is_empty() {
         writeln!(out, "\n<details><summary>told, not judged</summary>")?;
-        rows(out, &table.told.iter().collect::<Vec<_>>())?;
+        rows(out, "new, 95 %", &table.told.iter().collect::<Vec<_>>())?;
         writeln!(out, "\n</details>")?;
     }
     if !table.notes.is_empty() {
@@ -31,11 +31,11 @@ fn render(comparison: &Comparison, _style: &Style, out: &mut dyn io::Write) -> i
     table.notes.iter().try_for_each(|note| writeln!(out, "- {}", escape(note)))
 }
 
-fn rows(out: &mut dyn io::Write, lines: &[&Line]) -> io::Result<()> {
+fn rows(out: &mut dyn io::Write, last: &str, lines: &[&Line]) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n| | | base | new | change | p (Holm) |\n|---|---|---|---|---|---|")?;
+    writeln!(out, "\n| | | base | new | change | {last} |\n|---|---|---|---|---|---|")?;
     for line in lines {
         let cells = [&line.name, &line.base, &line.new, &line.change, &line.p].map(|text| escape(text));
         writeln!(out, "| {} | {} |", sign(line.kind), cells.join(" | "))?;

@@ -1,6 +1,6 @@
 //! A comparison of two builds, laid out: one file for each form.
 //!
-//! All forms but JSON are made from one [`Table`]: the sentence, the rows judged, the checks that changed, the rows told,
+//! All forms but JSON are made from one table: the sentence, the rows judged, the checks that changed, the rows told,
 //! the notes. To add a form: one file, and two lines here (`mod x;` and an entry of [`ALL`]).
 
 use std::fmt;
