@@ -168,8 +168,8 @@ impl Admission {
         let lower = self.config.tiers.evict.then(|| self.queue.less_important(ask)).into_iter().flatten();
         let oldest = self.config.when_full == WhenFull::EvictOldest;
         let one_line = self.queue.in_one_line();
-        // in one line the less important stand in the same lane: they have given way already
-        let twice = one_line && self.config.tiers.evict;
+        // where tiers are not apart the less important may stand in the same lane: they have given way already
+        let twice = self.config.tiers.evict;
         let own = oldest.then(|| self.queue.own_lane(ask)).into_iter().flatten();
         let own = own.filter(move |victim| !(twice && victim.tier > ask.tier));
         lower.map(move |victim| (victim, one_line)).chain(own.map(|victim| (victim, true)))
