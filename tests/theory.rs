@@ -33,7 +33,9 @@ const SECOND: &str = "{ first_token: 1s, law: exponential }";
 
 fn records(plan: &Plan) -> Vec<Record> {
     let (mut joiner, mut all) = (Joiner::in_virtual_time(plan), Vec::new());
-    let ended = simulate::run(plan, plan.policy().unwrap(), &mut |sighting| joiner.see(&sighting, &mut all));
+    let ended = simulate::run(plan, plan.policy().expect("the plan has a policy"), &mut |sighting| {
+        joiner.see(&sighting, &mut all)
+    });
     joiner.finish(ended.at, &mut all);
     all.sort_by_key(|record| record.attempt);
     all
@@ -197,11 +199,11 @@ fn littles_law_holds_exactly() {
         &["target.embedded.retry_after=room", "provider.faults=[{ at: 4s, for: 5s, capacity: 1/2 }]"],
     ] {
         let plan = smoke(changes);
-        let (measures, _) = simulate::measure(&plan, plan.policy().unwrap());
+        let (measures, _) = simulate::measure(&plan, plan.policy().expect("the plan has a policy"));
         let depth: u128 = measures.windows.iter().map(|window| window.depth_time).sum();
         let mut inside = BTreeMap::new();
         let mut spent = 0u128;
-        simulate::run(&plan, plan.policy().unwrap(), &mut |sighting| {
+        simulate::run(&plan, plan.policy().expect("the plan has a policy"), &mut |sighting| {
             let attempt = sighting.attempt();
             match sighting {
                 Sighting::Sent { at, .. } => drop(inside.insert(attempt, at)),
@@ -233,7 +235,7 @@ fn after_a_spike(tail: u32, attempts: u32, changes: &[&str]) -> (f64, f64, f64) 
     let text = include_str!("../plans/flash-promotion.yaml");
     let text = &text[..text.find("\nrehearsal:").expect("the plan has a rehearsal")];
     let plan = plan::parse(text, &all, &|_| None).unwrap_or_else(|faults| panic!("{faults:?}")).plan;
-    let (measures, _) = simulate::measure(&plan, plan.policy().unwrap());
+    let (measures, _) = simulate::measure(&plan, plan.policy().expect("the plan has a policy"));
     let minutes = |from: u64, to: u64| {
         let windows = measures.windows.within(
             &measures.frame,
@@ -286,7 +288,7 @@ fn c15_waiting_counts_from_the_due_time() {
         "{ first_token: 1s }",
         "bound: none, recheck: false, service: { start: 1s }, budgets: { concurrent: 1 }",
     );
-    let (measures, ended) = simulate::measure(&plan, plan.policy().unwrap());
+    let (measures, ended) = simulate::measure(&plan, plan.policy().expect("the plan has a policy"));
     let hist = measures.latencies.from_due(Outcome::Completed);
     let near = |got: Option<Duration>, wanted: f64| {
         let got = got.unwrap().as_secs_f64();
@@ -315,7 +317,7 @@ fn c17_a_short_run_at_an_absurd_rate_is_as_long_as_it_was() {
         "{ first_token: 1ms }",
         "bound: none, recheck: false, service: { start: 1ms }",
     );
-    let (measures, ended) = simulate::measure(&plan, plan.policy().unwrap());
+    let (measures, ended) = simulate::measure(&plan, plan.policy().expect("the plan has a policy"));
     assert_eq!(measures.offered, 833_071);
     assert_eq!(measures.arrivals.get(Outcome::Completed), 833_071);
     assert!(ended.at >= Moment::from_secs(5));

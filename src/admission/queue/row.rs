@@ -95,7 +95,7 @@ impl<K: Copy + Ord> Ordered<K> {
     pub(super) fn first(&self) -> Option<K> {
         match (self.row.first(), self.others.first()) {
             (Some(row), Some(other)) => Some(row.min(*other)),
-            (row, other) => row.or(other.copied()),
+            (row, other) => row.or_else(|| other.copied()),
         }
     }
 
@@ -160,7 +160,7 @@ mod tests {
         for step in 0..20_000u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let key = step * 10 + (state >> 40) % 300;
-            if state % 3 == 0 && set.len() > 20 {
+            if state.is_multiple_of(3) && set.len() > 20 {
                 let first = set.pop_first().unwrap();
                 assert_eq!(ordered.first(), Some(first));
                 assert!(ordered.remove(first) && !ordered.remove(first));
