@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Clock, Seen};
 use crate::observe::{Attempt, Sighting};
@@ -37,7 +38,7 @@ impl Template {
 
     /// The body with `id` in its place; `written` learns when it is first asked for.
     pub(super) fn body(&self, id: String, written: Arc<Written>) -> Stamped {
-        Stamped { parts: [self.head.clone(), id.into(), self.tail.clone()], next: 0, written }
+        Stamped { parts: [self.head.clone(), id.into(), self.tail.clone()], next: 0, written, permit: None }
     }
 }
 
@@ -83,6 +84,15 @@ pub(super) struct Stamped {
     parts: [Bytes; 3],
     next: usize,
     written: Arc<Written>,
+    /// Let go once it is written.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Stamped {
+    /// Holds `permit` until the body is first asked for, or dropped.
+    pub(super) fn until_written(&mut self, permit: OwnedSemaphorePermit) {
+        self.permit = Some(permit);
+    }
 }
 
 impl Body for Stamped {
@@ -95,6 +105,7 @@ impl Body for Stamped {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.next == 0 {
             self.written.mark(self.written.clock.now());
+            self.permit = None;
         }
         let next = self.next;
         let part = self.parts.get_mut(next).map(std::mem::take);

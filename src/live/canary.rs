@@ -10,7 +10,7 @@ use super::body::{Template, Written};
 use super::request::{Errand, Wire};
 use super::run::Stop;
 use super::target::{Target, pause};
-use super::trouble::{self, Trouble};
+use super::trouble::Trouble;
 use super::{Arrived, Carriers, Clock, LiveError, ProviderShell, client, reading};
 use crate::observe::{Attempt, Broken};
 use crate::plan::Plan;
@@ -141,11 +141,11 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     let body =
         Template::new(&chain.plan.target.request.model, class).body(text.clone(), Arc::clone(&written));
     let errand = Errand { id: &id, text: &text, class, remaining: patience, unix: chain.clock.unix() };
-    let request = chain.wire.request(errand, reqwest::Body::wrap(body));
+    let headers = chain.wire.headers(errand);
     let talk = async {
-        let mut response = chain.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
-        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        let body = client::whole_body(response).await?;
+        let mut reply = chain.wire.sender.send(headers, body).await?;
+        let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
+        let body = client::whole_body(reply).await?;
         let answer = reading::answer(status, &headers, &body, &chain.plan.expect.refusal);
         Ok((status, answer.usable, String::from_utf8_lossy(&body).into_owned()))
     };

@@ -131,6 +131,19 @@ impl Desk {
         Over::Played
     }
 
+    /// Follows a load that has neither provider nor target of ours, until it is over.
+    pub(super) fn follow(&mut self, crew: &Crew) {
+        loop {
+            let done = crew.is_done();
+            let paced = crew.paced_until();
+            self.take();
+            self.release(self.clock.now(), paced);
+            if done {
+                return;
+            }
+        }
+    }
+
     /// Ends the measuring. Gives what was measured, the end on the load's time line, and how many sightings came too
     /// late to be put in their order.
     pub(super) fn close(mut self) -> (Measures, Moment, u64) {

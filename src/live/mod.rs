@@ -26,6 +26,8 @@ mod reading;
 mod request;
 mod run;
 mod seen;
+pub mod selftest;
+mod sender;
 mod target;
 #[cfg(test)]
 mod testing;

@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -115,6 +116,49 @@ pub struct TargetRequest {
     pub insecure: bool,
     /// The path of the ping, from `/`.
     pub health: String,
+    /// How requests travel.
+    pub transport: Transport,
+}
+
+/// How requests travel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Transport {
+    /// The protocol.
+    pub http: Http,
+    /// What writes and reads.
+    pub sender: SenderKind,
+    /// Addresses of this machine that connections come from, in turn; none: the system's choice.
+    pub source_addresses: Vec<IpAddr>,
+}
+
+/// The protocol requests travel by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Http {
+    /// HTTP/1.1: a connection for each open request.
+    #[default]
+    One,
+    /// HTTP/2, by prior knowledge or, over TLS, by ALPN.
+    Two {
+        /// The most connections; `None`: as many as the open requests can need.
+        connections: Option<u32>,
+        /// The most requests open at once on each; the server's own limit holds besides.
+        streams: u32,
+    },
+}
+
+/// What writes requests and reads answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SenderKind {
+    /// reqwest: what most callers of a gateway are built on.
+    #[default]
+    Reqwest,
+    /// hyper itself, with a pool of our own: less time and memory a request.
+    Hyper,
+}
+
+impl SenderKind {
+    /// Their names in a plan.
+    pub const ALL: [(&'static str, Self); 2] = [("hyper", Self::Hyper), ("reqwest", Self::Reqwest)];
 }
 
 /// How the caller's deadline travels.

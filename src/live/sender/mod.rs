@@ -1,0 +1,98 @@
+//! What writes a request to the wire and reads its answer: one file a sender, behind [`Sender`].
+//!
+//! A sender is asked for one exchange at a time per request and bounds by itself how many connections it opens at once:
+//! without a bound each late request would open one of its own, and be later still.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use reqwest::Url;
+
+use super::LiveError;
+use super::body::Stamped;
+use super::trouble::Trouble;
+use crate::plan::{Http, SenderKind, TargetRequest, Transport};
+
+mod by_hyper;
+mod by_reqwest;
+mod connect;
+mod pool;
+mod tls;
+
+/// Connections being opened, or requests being written, at once.
+const AT_ONCE: usize = 64;
+
+/// The sender of a run, with its connections.
+#[derive(Debug)]
+pub(super) enum Sender {
+    /// reqwest: what most callers of a gateway are built on.
+    Reqwest(by_reqwest::Sender),
+    /// hyper itself: fewer instructions and less memory a request.
+    Hyper(by_hyper::Sender),
+}
+
+/// The head of an answer; its body is still to be read.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// The HTTP status.
+    pub(super) status: u16,
+    /// Its headers.
+    pub(super) headers: HeaderMap,
+    body: Rest,
+}
+
+/// What is still to be read.
+#[derive(Debug)]
+enum Rest {
+    Reqwest(reqwest::Response),
+    Hyper(by_hyper::Rest),
+}
+
+/// How many connections `transport` takes for `open` requests at once, and how many requests each carries.
+pub(super) fn connections(transport: &Transport, open: u64) -> (u64, u64) {
+    match transport.http {
+        Http::One => (open, 1),
+        Http::Two { connections, streams } => {
+            let streams = u64::from(streams);
+            (connections.map_or(open.div_ceil(streams), u64::from).max(1), streams)
+        }
+    }
+}
+
+impl Sender {
+    /// A sender of requests to `url`, as `request` says, of which at most `open` are open at once.
+    ///
+    /// # Errors
+    /// If the certificates, or the client they are for, cannot be used.
+    pub(super) fn new(url: Url, request: &TargetRequest, open: u64) -> Result<Self, LiveError> {
+        Ok(match request.transport.sender {
+            SenderKind::Reqwest => Self::Reqwest(by_reqwest::Sender::new(url, request, open)?),
+            SenderKind::Hyper => Self::Hyper(by_hyper::Sender::new(&url, request, open)?),
+        })
+    }
+
+    /// The thread that sends has nothing to do. One that never says so is slow itself, and is to open few connections.
+    pub(super) fn rest(&self) {
+        if let Self::Hyper(sender) = self {
+            sender.rest();
+        }
+    }
+
+    /// Sends one request and reads the head of its answer. Dropping the future, or the reply, abandons the request:
+    /// over HTTP/1.1 its connection is closed, over HTTP/2 its stream is reset.
+    pub(super) async fn send(&self, headers: HeaderMap, body: Stamped) -> Result<Reply, Trouble> {
+        match self {
+            Self::Reqwest(sender) => sender.send(headers, body).await,
+            Self::Hyper(sender) => sender.send(headers, body).await,
+        }
+    }
+}
+
+impl Reply {
+    /// The next piece of the body; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
+        match &mut self.body {
+            Rest::Reqwest(response) => by_reqwest::chunk(response).await,
+            Rest::Hyper(rest) => rest.chunk().await,
+        }
+    }
+}
