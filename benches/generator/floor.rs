@@ -56,7 +56,11 @@ pub(crate) fn send(url: &str, rate: u64, secs: u64) -> Outcome<Value> {
             sent += 1;
         }
         events.clear();
-        let until = if sent < total { due(sent) + if rate > 5_000 { GRAIN } else { Duration::ZERO } } else { Moment::NEVER };
+        let until = if sent < total {
+            due(sent) + if rate > 5_000 { GRAIN } else { Duration::ZERO }
+        } else {
+            Moment::NEVER
+        };
         let wait = until.since(clock.now()).min(Duration::from_secs(5));
         let wait = Timespec { tv_sec: wait.as_secs().try_into()?, tv_nsec: wait.subsec_nanos().into() };
         epoll::wait(&poll, spare_capacity(&mut events), Some(&wait))?;
@@ -75,5 +79,7 @@ pub(crate) fn send(url: &str, rate: u64, secs: u64) -> Outcome<Value> {
         }
     }
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
-    Ok(json!({ "cpu": cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9, "offered": total, "completed": answered }))
+    Ok(
+        json!({ "cpu": cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9, "offered": total, "completed": answered }),
+    )
 }

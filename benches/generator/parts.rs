@@ -17,7 +17,7 @@ pub(crate) const SENDER: usize = 0;
 const SERVER: usize = 1;
 
 /// Keeps this process on one core, where there are two, and lets it run before what else this machine does.
-fn pin(core: usize) {
+pub(crate) fn pin(core: usize) {
     // without the permission for it the figures show what else ran
     let _ = rustix::process::setpriority_process(None, -15);
     let mut set = CpuSet::new();
@@ -58,7 +58,8 @@ fn serve(args: &[String]) -> Outcome<()> {
     let delay = Duration::from_millis(args[0].parse()?);
     let freeze: u64 = args[1].parse()?;
     let freeze = (freeze > 0).then(|| (Duration::from_secs(5), Duration::from_millis(freeze)));
-    let server = Plain::start(Clock::start(), Manner { delay, freeze, streams: args[2].parse()? })?;
+    let server =
+        Plain::start(Clock::start(), Manner { delay, freeze, streams: args[2].parse()?, forgets: false })?;
     say(&json!(server.url()))?;
     for line in std::io::stdin().lock().lines() {
         let rate: f64 = line?.trim().parse()?;
@@ -77,28 +78,29 @@ fn serve(args: &[String]) -> Outcome<()> {
 }
 
 /// The plan of a steady load.
-fn steady(url: &str, rate: &str, secs: &str, request: &str, load: &str) -> String {
+fn steady(url: &str, rate: &str, secs: &str, request: &str) -> String {
     format!(
         "tenfold: 1\nname: generator\n\
-         load: {{ arrivals: constant, phases: [{{ name: steady, rate: {rate}/s, for: {secs}s }}]{load} }}\n\
+         load: {{ arrivals: constant, phases: [{{ name: steady, rate: {rate}/s, for: {secs}s }}] }}\n\
          requests: [{{ name: ask, prompt: {{ tokens: 8 }}, max_tokens: 4, deadline: 60s }}]\n\
          provider: {{ quota: {{ tokens_per_minute: 10_000_000_000, burst: 10s }}, service: {{ first_token: 1ms, per_token: 0ms }} }}\n\
          target: {{ url: '{url}', request: {{ {request} }} }}\nmax_outstanding: 100_000\n"
     )
 }
 
-/// tenfold's callers: URL, rate, seconds, keys of `target.request`, more keys of `load`.
+/// tenfold's callers: URL, rate, seconds, keys of `target.request`.
 fn tenfold(args: &[String]) -> Outcome<()> {
     pin(SENDER);
     raise_descriptors();
-    let [url, rate, secs, request, load] = args else { return Err("five arguments".into()) };
-    let text = steady(url, rate, secs, request, load);
+    let [url, rate, secs, request] = args else { return Err("four arguments are wanted".into()) };
+    let text = steady(url, rate, secs, request);
     let loaded = plan::parse(&text, &[], &|_| None).map_err(|faults| format!("{faults:?}"))?;
     let before = resident("VmRSS");
     let driven = drive(&loaded.plan.rehearsed(), url)?;
     let measures = &driven.measures;
     let lag = |q| measures.lag.quantile(q).map(millis);
-    let latency = |q| measures.latencies.from_due(tenfold::observe::Outcome::Completed).quantile(q).map(millis);
+    let latency =
+        |q| measures.latencies.from_due(tenfold::observe::Outcome::Completed).quantile(q).map(millis);
     let failures: Vec<String> =
         measures.failures.iter().map(|(why, often)| format!("{why}: {}", often.count)).collect();
     say(&json!({
@@ -148,7 +150,8 @@ impl Server {
     /// One that answers after `delay`, and freezes for `freeze` once, five seconds after its first request.
     pub(crate) fn start(delay: Duration, freeze: Duration, streams: u32) -> Outcome<Self> {
         let (delay, freeze) = (delay.as_millis().to_string(), freeze.as_millis().to_string());
-        let mut child = part(&["part-server", &delay, &freeze, &streams.to_string()])?.stdin(Stdio::piped()).spawn()?;
+        let mut child =
+            part(&["part-server", &delay, &freeze, &streams.to_string()])?.stdin(Stdio::piped()).spawn()?;
         let out = BufReader::new(child.stdout.take().ok_or("no stdout")?);
         let mut server = Self { child, out, url: String::new() };
         server.url = server.line()?.as_str().ok_or("no URL")?.to_owned();
@@ -180,5 +183,6 @@ impl Drop for Server {
 pub(crate) fn said(args: &[&str]) -> Outcome<Value> {
     let output = part(args)?.output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    serde_json::from_str(text.trim()).map_err(|_| format!("{args:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
+    serde_json::from_str(text.trim())
+        .map_err(|_| format!("{args:?}: {}", String::from_utf8_lossy(&output.stderr)).into())
 }

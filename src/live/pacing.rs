@@ -61,7 +61,10 @@ pub(super) struct Timer {
 
 impl Timer {
     /// One for instants of `clock`. Must be called within a runtime.
-    #[expect(deprecated, reason = "it warns of types that close what they lend; an OwnedFd does not, and its successor is unsafe")]
+    #[expect(
+        deprecated,
+        reason = "it warns of types that close what they lend; an OwnedFd does not, and its successor is unsafe"
+    )]
     pub(super) fn new(clock: Clock) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;

@@ -56,11 +56,7 @@ impl Wire {
     ///
     /// # Errors
     /// If the address, a header or the certificates cannot be used.
-    pub(super) fn new(
-        base: &str,
-        plan: &Plan,
-        run: u32,
-    ) -> Result<Self, LiveError> {
+    pub(super) fn new(base: &str, plan: &Plan, run: u32) -> Result<Self, LiveError> {
         let (request, deadline) = (&plan.target.request, &plan.target.deadline);
         let url = join(base, &request.path)?;
         let mut headers = HeaderMap::new();
@@ -77,7 +73,13 @@ impl Wire {
             LiveError::Request(format!("target.deadline.header: `{}` is no name", deadline.header))
         })?;
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
-        Ok(Self { sender: Sender::new(url, request, Needs::of(plan).open)?, headers, deadline: deadline.clone(), deadline_name, run })
+        Ok(Self {
+            sender: Sender::new(url, request, Needs::of(plan).open)?,
+            headers,
+            deadline: deadline.clone(),
+            deadline_name,
+            run,
+        })
     }
 
     /// The id of an attempt that shall be answered with `output` tokens.

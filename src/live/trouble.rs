@@ -50,6 +50,8 @@ pub(super) fn of_exchange(error: &hyper::Error, headed: bool) -> Trouble {
 fn by_words(error: &(dyn Error + 'static), connecting: bool, headed: bool) -> Broken {
     if chain(error).any(unresolved) {
         Broken::Unresolved
+    } else if chain(error).any(untrusted) {
+        Broken::Untrusted
     } else if connecting {
         Broken::Connect
     } else if headed || chain(error).any(garbled) {
@@ -83,6 +85,11 @@ fn by_code(error: &(dyn Error + 'static)) -> Option<Broken> {
 fn unresolved(link: &(dyn Error + 'static)) -> bool {
     let words = link.to_string();
     words.contains("failed to lookup address") || words == "dns error"
+}
+
+/// A certificate that is not to be trusted.
+fn untrusted(link: &(dyn Error + 'static)) -> bool {
+    matches!(link.downcast_ref::<rustls::Error>(), Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// An answer that is no HTTP.

@@ -60,6 +60,9 @@ impl Fold {
         if let Sighting::Due { attempt, at, .. } = &sighting {
             self.measures.due(*attempt, *at);
         }
+        if let Sighting::Unsent { why, .. } = &sighting {
+            self.measures.unsent.note(*why);
+        }
         self.pass(sighting.at());
         self.joiner.see(&sighting, &mut self.ended);
         self.stand(sighting.at());

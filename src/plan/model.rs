@@ -9,6 +9,10 @@ use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
 use crate::workload::{Load, Mix, OnRefusal, Probes};
 
+/// What a request may be late by at any rate: at thousands a second one wake-up sends several, and an answer takes longer
+/// than that anyway.
+pub const LEAST_LAG: Duration = Duration::from_millis(2);
+
 /// A plan: everything a rehearsal is a function of. Valid by construction; see [`super::parse()`].
 #[derive(Debug, Clone)]
 pub struct Plan {
@@ -302,9 +306,10 @@ impl Plan {
         all
     }
 
-    /// The most lag at the 99th percentile: what the plan says, or half the shortest mean gap between two callers.
+    /// The most lag at the 99th percentile: what the plan says, or half the shortest mean gap between two callers, but
+    /// no less than [`LEAST_LAG`].
     pub fn lag_limit(&self) -> Duration {
-        self.validity.lag_p99.unwrap_or_else(|| self.load.shortest_gap() / 2)
+        self.validity.lag_p99.unwrap_or_else(|| (self.load.shortest_gap() / 2).max(LEAST_LAG))
     }
 
     /// The plan as it is rehearsed: rates, quotas and budgets scaled, phases shortened. Without a rehearsal section it

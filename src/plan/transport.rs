@@ -13,6 +13,17 @@ const MOST: u32 = 100_000;
 const MOST_SOURCES: usize = 64;
 
 impl Transport {
+    /// How many connections `open` requests at once take, and how many requests each carries.
+    pub fn connections(&self, open: u64) -> (u64, u64) {
+        match self.http {
+            Http::One => (open, 1),
+            Http::Two { connections, streams } => {
+                let streams = u64::from(streams);
+                (connections.map_or(open.div_ceil(streams), u64::from).max(1), streams)
+            }
+        }
+    }
+
     /// Reads the keys of `map` that concern connections.
     pub(super) fn read(map: &mut MapReader<'_>) -> Option<Self> {
         let standard = Self::default();

@@ -232,10 +232,7 @@ fn a_secret_goes_to_the_target_and_nowhere_else() {
     let played = play(&plan, &server.url);
     assert_eq!(played.evidence.len(), 3);
     assert!(!serde_json::to_string(&played.evidence).unwrap().contains("s3cret"));
-    assert!(
-        !format!("{:?}", Wire::new(&server.url, &plan, 7))
-            .contains("s3cret")
-    );
+    assert!(!format!("{:?}", Wire::new(&server.url, &plan, 7)).contains("s3cret"));
 }
 
 /// As in seanmonstar/reqwest#2152: a proxy in the environment is not used. The test runs itself again with

@@ -1,11 +1,12 @@
 //! A plain server: it answers everything with the same completion and notes when each request came. It is what the
 //! generator is measured against; it decides nothing.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -35,12 +36,21 @@ pub struct Manner {
     pub freeze: Option<(Duration, Duration)>,
     /// The most streams it allows on an HTTP/2 connection.
     pub streams: u32,
+    /// Whether it forgets when requests came: for loads that go on for long.
+    pub forgets: bool,
+}
+
+impl Manner {
+    /// Like the default, but it keeps nothing of what came.
+    pub fn forgetful() -> Self {
+        Self { forgets: true, ..Self::default() }
+    }
 }
 
 impl Default for Manner {
     /// Answers at once, never freezes, and allows 100 streams, as many servers do.
     fn default() -> Self {
-        Self { delay: Duration::ZERO, freeze: None, streams: 100 }
+        Self { delay: Duration::ZERO, freeze: None, streams: 100, forgets: false }
     }
 }
 
@@ -59,7 +69,8 @@ struct Shared {
     clock: Clock,
     manner: Manner,
     arrived: Mutex<Vec<Moment>>,
-    connections: AtomicU64,
+    first: OnceLock<Moment>,
+    sources: Mutex<BTreeMap<IpAddr, u64>>,
     frozen: AtomicBool,
 }
 
@@ -75,7 +86,8 @@ impl Plain {
             clock,
             manner,
             arrived: Mutex::default(),
-            connections: AtomicU64::new(0),
+            first: OnceLock::new(),
+            sources: Mutex::default(),
             frozen: AtomicBool::new(false),
         });
         let (quit, mut quitting) = watch::channel(false);
@@ -100,7 +112,12 @@ impl Plain {
 
     /// How many connections it has accepted.
     pub fn connections(&self) -> u64 {
-        self.shared.connections.load(Ordering::Relaxed)
+        self.sources().values().sum()
+    }
+
+    /// How many of them came from each address.
+    pub fn sources(&self) -> BTreeMap<IpAddr, u64> {
+        self.shared.sources.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// When requests came, in order, since this was last asked. Pings (every GET) are not among them.
@@ -135,14 +152,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     http.http2().timer(TokioTimer::new()).max_concurrent_streams(shared.manner.streams);
     let http = Arc::new(http);
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             // no descriptor is free: some will be
             tokio::time::sleep(Duration::from_millis(10)).await;
             continue;
         };
         // an answer of one segment goes out at once either way
         let _ = stream.set_nodelay(true);
-        shared.connections.fetch_add(1, Ordering::Relaxed);
+        *shared.sources.lock().unwrap_or_else(PoisonError::into_inner).entry(from.ip()).or_default() += 1;
         let (http, shared) = (Arc::clone(&http), Arc::clone(&shared));
         tokio::spawn(async move {
             let service = service_fn(|request| answer(Arc::clone(&shared), request));
@@ -152,16 +169,18 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let at = shared.clock.now();
     if request.method() == Method::GET {
         return Ok(completion());
     }
-    let first = {
-        let mut arrived = shared.arrived.lock().unwrap_or_else(PoisonError::into_inner);
-        arrived.push(at);
-        arrived.first().copied().unwrap_or(at)
-    };
+    if !shared.manner.forgets {
+        shared.arrived.lock().unwrap_or_else(PoisonError::into_inner).push(at);
+    }
+    let first = *shared.first.get_or_init(|| at);
     if let Some((after, lasts)) = shared.manner.freeze {
         if at >= first + after && !shared.frozen.swap(true, Ordering::Relaxed) {
             // the whole thread: nothing is read, accepted or answered

@@ -15,7 +15,7 @@ use reqwest::Url;
 
 use super::connect::Route;
 use super::pool::{Bounds, Pool, Turn};
-use super::{AT_ONCE, Reply, Rest as AnyRest, connections};
+use super::{AT_ONCE, Reply, Rest as AnyRest};
 use crate::live::body::Stamped;
 use crate::live::trouble::{self, Trouble};
 use crate::live::{Clock, LiveError};
@@ -91,12 +91,10 @@ impl Sender {
         let bad_host = |_| LiveError::Request(format!("`{authority}` is no host a request can name"));
         let http = request.transport.http;
         let bounds = match http {
-            Http::One => {
-                Bounds { places: 1, connections: usize::MAX, opening: AT_ONCE, idle_for: IDLE_FOR }
-            }
+            Http::One => Bounds { places: 1, connections: usize::MAX, opening: AT_ONCE, idle_for: IDLE_FOR },
             Http::Two { streams, .. } => Bounds {
                 places: usize::try_from(streams).unwrap_or(usize::MAX),
-                connections: usize::try_from(connections(&request.transport, open).0).unwrap_or(usize::MAX),
+                connections: usize::try_from(request.transport.connections(open).0).unwrap_or(usize::MAX),
                 opening: AT_ONCE,
                 // a stream costs nothing to keep, and a connection that has ended says so
                 idle_for: Duration::MAX,
@@ -107,9 +105,9 @@ impl Sender {
             pool: Pool::new(bounds),
             host: HeaderValue::from_str(authority).map_err(bad_host)?,
             uri: match http {
-                Http::One => {
-                    Uri::from(whole.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")))
-                }
+                Http::One => Uri::from(
+                    whole.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
+                ),
                 Http::Two { .. } => whole,
             },
             http,
@@ -231,7 +229,8 @@ async fn open(inner: &Arc<Inner>) -> Result<Vec<Handle>, Trouble> {
         Http::One => {
             let mut builder = http1::Builder::new();
             builder.read_buf_exact_size(Some(READ));
-            let (one, connection) = builder.handshake(io).await.map_err(|e| trouble::of_exchange(&e, false))?;
+            let (one, connection) =
+                builder.handshake(io).await.map_err(|e| trouble::of_exchange(&e, false))?;
             watch(inner, connection);
             Ok(vec![Handle::One(one)])
         }
@@ -239,7 +238,8 @@ async fn open(inner: &Arc<Inner>) -> Result<Vec<Handle>, Trouble> {
             let mut builder = http2::Builder::new(TokioExecutor::new());
             // none before the server has said how many it allows: those over its limit would be refused
             builder.initial_max_send_streams(0);
-            let (two, connection) = builder.handshake(io).await.map_err(|e| trouble::of_exchange(&e, false))?;
+            let (two, connection) =
+                builder.handshake(io).await.map_err(|e| trouble::of_exchange(&e, false))?;
             watch(inner, connection);
             Ok((0..streams).map(|_| Handle::Two(two.clone())).collect())
         }

@@ -9,7 +9,7 @@ use reqwest::{Client, Request, Response, Url};
 use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimitLayer;
 
-use super::{AT_ONCE, Reply, Rest, connections, tls};
+use super::{AT_ONCE, Reply, Rest, tls};
 use crate::live::body::Stamped;
 use crate::live::trouble::{self, Trouble};
 use crate::live::{LiveError, request};
@@ -52,7 +52,7 @@ impl Sender {
         let lanes = match transport.http {
             Http::One => sources,
             Http::Two { .. } => {
-                usize::try_from(connections(transport, open).0).unwrap_or(usize::MAX).max(sources)
+                usize::try_from(transport.connections(open).0).unwrap_or(usize::MAX).max(sources)
             }
         };
         // once for all: reading the system's certificates takes longer than a request

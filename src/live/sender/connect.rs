@@ -65,7 +65,8 @@ impl Route {
     }
 
     async fn tcp(&self) -> io::Result<TcpStream> {
-        let mut last = io::Error::new(io::ErrorKind::AddrNotAvailable, "failed to lookup address information");
+        let mut last =
+            io::Error::new(io::ErrorKind::AddrNotAvailable, "failed to lookup address information");
         for address in lookup_host((self.host.as_str(), self.port)).await? {
             match self.to(address).await {
                 Ok(stream) => return Ok(stream),

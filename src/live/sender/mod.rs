@@ -10,7 +10,7 @@ use reqwest::Url;
 use super::LiveError;
 use super::body::Stamped;
 use super::trouble::Trouble;
-use crate::plan::{Http, SenderKind, TargetRequest, Transport};
+use crate::plan::{SenderKind, TargetRequest};
 
 mod by_hyper;
 mod by_reqwest;
@@ -47,17 +47,6 @@ enum Rest {
     Hyper(by_hyper::Rest),
 }
 
-/// How many connections `transport` takes for `open` requests at once, and how many requests each carries.
-pub(super) fn connections(transport: &Transport, open: u64) -> (u64, u64) {
-    match transport.http {
-        Http::One => (open, 1),
-        Http::Two { connections, streams } => {
-            let streams = u64::from(streams);
-            (connections.map_or(open.div_ceil(streams), u64::from).max(1), streams)
-        }
-    }
-}
-
 impl Sender {
     /// A sender of requests to `url`, as `request` says, of which at most `open` are open at once.
     ///
@@ -81,7 +70,8 @@ impl Sender {
     /// over HTTP/1.1 its connection is closed, over HTTP/2 its stream is reset.
     pub(super) async fn send(&self, headers: HeaderMap, body: Stamped) -> Result<Reply, Trouble> {
         match self {
-            Self::Reqwest(sender) => sender.send(headers, body).await,
+            // its future is several times the size of the other's, which would otherwise have to make room for it
+            Self::Reqwest(sender) => Box::pin(sender.send(headers, body)).await,
             Self::Hyper(sender) => sender.send(headers, body).await,
         }
     }

@@ -212,7 +212,11 @@ mod tests {
     fn those_who_wait_are_served_in_order_and_those_who_left_are_passed_over() {
         let (pool, now) = (pool(1, 1), Moment::ZERO);
         let turns: Vec<_> = (0..3).map(|_| waits(pool.turn(now, |_| true))).collect();
-        assert_eq!(turns.iter().map(|(_, open)| *open).collect::<Vec<_>>(), [true, false, false], "one at most");
+        assert_eq!(
+            turns.iter().map(|(_, open)| *open).collect::<Vec<_>>(),
+            [true, false, false],
+            "one at most"
+        );
         let mut places: Vec<_> = turns.into_iter().map(|(place, _)| place).collect();
         drop(places.remove(1));
         pool.opened(now, [5]);

@@ -20,7 +20,8 @@ pub(super) fn config(request: &TargetRequest) -> Result<ClientConfig, LiveError>
         Arc::new(Anyone(Arc::clone(&provider)))
     } else {
         let extra = extra_roots(request)?;
-        let unusable = |e: rustls::Error| LiveError::Request(format!("the certificates to trust cannot be used: {e}"));
+        let unusable =
+            |e: rustls::Error| LiveError::Request(format!("the certificates to trust cannot be used: {e}"));
         Arc::new(Verifier::new_with_extra_roots(extra, Arc::clone(&provider)).map_err(unusable)?)
     };
     let mut config = ClientConfig::builder_with_provider(provider)
@@ -38,7 +39,8 @@ pub(super) fn config(request: &TargetRequest) -> Result<ClientConfig, LiveError>
 
 fn extra_roots(request: &TargetRequest) -> Result<Vec<CertificateDer<'static>>, LiveError> {
     let Some(path) = &request.ca_file else { return Ok(Vec::new()) };
-    let unusable = |why: String| LiveError::Request(format!("target.request.ca_file {}: {why}", path.display()));
+    let unusable =
+        |why: String| LiveError::Request(format!("target.request.ca_file {}: {why}", path.display()));
     let pem = fs::read(path).map_err(|e| unusable(e.to_string()))?;
     let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let all = all.map_err(|e| unusable(e.to_string()))?;
