@@ -124,7 +124,7 @@ impl Gateway {
             }
             Err(_) => return Err(Refusal::SlowBody),
         };
-        let (prompt, max_output) = ask::tokens(&body)?;
+        let (prompt, max_output) = ask::tokens(self.config.api, &body)?;
         let operation = ask::key(&head.headers)?.map(|key| {
             self.digests.operation(tenant, key.as_bytes(), (&head.method, head.uri.path()), &body)
         });

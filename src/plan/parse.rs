@@ -82,7 +82,7 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
     let requests: Option<Mix> = map.need("requests");
     let provider: Option<provider::Config> = map.need("provider");
     let target = match map.reader("target") {
-        Some(target) => target::read(&target, provider.as_ref().map(|p| &p.quota)),
+        Some(target) => target::read(&target, provider.as_ref()),
         None => {
             map.here().fault("`target` is missing");
             None
