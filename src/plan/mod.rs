@@ -32,6 +32,6 @@ pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemorySource, Plan,
     Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Transport, Validity, Wanted,
 };
-pub use parse::{Loaded, parse, parse_variant};
+pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant};
 pub use source::Source;
 pub use variants::Variant;

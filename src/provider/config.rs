@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use super::wire::Api;
+use super::wire::openai::OpenAi;
 use crate::units::{Rate, Ratio, Read, Reader, Tokens};
 
 /// The provider's part of a plan.
@@ -12,7 +14,7 @@ pub struct Config {
     /// The shell that serves it.
     pub engine: Engine,
     /// The wire format.
-    pub api: Api,
+    pub api: &'static dyn Api,
     /// How tokens are counted.
     pub count: Count,
     /// What may be used.
@@ -28,15 +30,10 @@ pub struct Config {
 /// The shell around the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
+    /// A server of our own: whole answers and streamed ones, and memory that does not grow.
+    Stream,
     /// A wiremock server: whole answers.
     Wiremock,
-}
-
-/// The wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
-    /// OpenAI chat completions.
-    OpenAi,
 }
 
 /// How both sides count tokens.
@@ -136,6 +133,16 @@ impl Service {
         }
     }
 
+    /// The time from one token to the next in an answer of `output` tokens that takes `takes` in all. Where times spread,
+    /// the first token's part and the others' stay in proportion.
+    pub fn gap(&self, output: Tokens, takes: Duration) -> Duration {
+        let mean = self.time_for(output).as_secs_f64();
+        match self.law {
+            Law::Exponential if mean > 0.0 => takes.mul_f64(self.per_token.as_secs_f64() / mean),
+            Law::Fixed | Law::Exponential => self.per_token,
+        }
+    }
+
     /// The whole time of an answer of `output` tokens; its mean where times spread.
     pub fn time_for(&self, output: Tokens) -> Duration {
         let tokens = self.per_token.as_nanos().saturating_mul(u128::from(output.get()));
@@ -149,7 +156,7 @@ impl Read for Config {
         let listen = map.or("listen", "127.0.0.1:0".to_owned());
         let advertise = map.get("advertise");
         let engine = map.or("engine", Engine::Wiremock);
-        let api = map.or("api", Api::OpenAi);
+        let api = map.or("api", &OpenAi as &dyn Api);
         let count = map.or("count", Count::Words);
         let quota = map.need("quota");
         let service = map.need("service");
@@ -230,8 +237,7 @@ macro_rules! read_named {
     };
 }
 
-read_named!(Engine, "engine", "wiremock" => Wiremock);
-read_named!(Api, "API", "openai" => OpenAi);
+read_named!(Engine, "engine", "stream" => Stream, "wiremock" => Wiremock);
 read_named!(Law, "law of service times", "exponential" => Exponential, "fixed" => Fixed);
 read_named!(Count, "way to count tokens", "words" => Words);
 read_named!(Window, "quota window", "bucket" => Bucket);
