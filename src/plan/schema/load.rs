@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{flag, form, list, names_to, object, one_of, whole, word};
+use super::{flag, form, list, named, names_to, object, one_of, whole, word};
 use crate::workload::arrivals;
 
 pub(super) fn schema() -> Value {
@@ -74,6 +74,15 @@ fn settings() -> Value {
     let factors =
         || list(json!({ "type": "number", "minimum": 0 }), "what the rate is multiplied by, in turn");
     json!({
+        "gamma": object(&["cv"], "random gaps", [
+            ("cv", json!({ "type": "number", "minimum": 0.01, "maximum": 10,
+                "description": "the standard deviation of a gap over its mean; 1 is poisson" })),
+        ]),
+        "on_off": object(&["on", "off"], "bursts, and nobody between them", [
+            ("on", form("duration", "how long a burst lasts")),
+            ("off", form("duration", "how long nobody comes")),
+            ("lengths", named("whether the lengths are exact or exponential means", &["fixed", "random"])),
+        ]),
         "oscillating": object(&[], "a rate that swings", [
             ("every", form("duration", "how long a factor holds")),
             ("factors", factors()),

@@ -10,6 +10,8 @@ use super::Phase;
 use crate::units::{Node, Rate, Read, Reader, Value};
 
 mod constant;
+mod gamma;
+mod on_off;
 mod oscillating;
 mod poisson;
 mod ramp;
@@ -19,7 +21,8 @@ pub(super) use rounds::Carry;
 pub use rounds::Rounds;
 
 /// Every arrival process a plan can name, sorted.
-pub const ALL: &[Kind] = &[constant::KIND, oscillating::KIND, poisson::KIND, ramp::KIND, rounds::KIND];
+pub const ALL: &[Kind] =
+    &[constant::KIND, gamma::KIND, on_off::KIND, oscillating::KIND, poisson::KIND, ramp::KIND, rounds::KIND];
 
 /// An entry of [`ALL`].
 #[derive(Debug)]
@@ -90,6 +93,14 @@ impl Read for Arc<dyn Process> {
         let kind = ALL.iter().find(|kind| kind.name == name)?;
         (kind.build)(inner.as_ref())
     }
+}
+
+/// A plain number from `least` to `most`; no infinity, and nothing that is none.
+fn number(reader: &Reader<'_>, what: &str, least: f64, most: f64) -> Option<f64> {
+    reader.parse(what, |text| {
+        let number = text.parse::<f64>().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("`{text}` is not {what} from {least} to {most}"))
+    })
 }
 
 /// For processes without settings: reports anything that stands under the name.
