@@ -57,10 +57,21 @@ pub(super) struct Ends {
 
 impl Callers {
     /// The callers of `plan`, sending over `wire`; the load begins at `start`.
-    pub(super) fn new(plan: &Plan, wire: Wire, clock: Clock, start: Moment, ends: Ends) -> Arc<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If no prompts can be made that count as they should.
+    pub(super) fn new(
+        plan: &Plan,
+        wire: Wire,
+        clock: Clock,
+        start: Moment,
+        ends: Ends,
+    ) -> Result<Arc<Self>, LiveError> {
         let request = &plan.target.request;
-        Arc::new(Self {
-            templates: plan.requests.classes().iter().map(|c| Template::new(&request.model, c)).collect(),
+        let template = |class| Template::new(&request.model, class, plan.provider.count);
+        Ok(Arc::new(Self {
+            templates: plan.requests.classes().iter().map(template).collect::<Result<_, _>>()?,
             mix: plan.requests.clone(),
             expect: plan.expect.refusal.clone(),
             late: plan.load.late,
@@ -74,7 +85,7 @@ impl Callers {
             out: ends.out,
             returns: ends.returns,
             paced: ends.paced,
-        })
+        }))
     }
 
     /// How many exchanges are open.
@@ -155,9 +166,13 @@ impl Callers {
         now: Moment,
         written: &Arc<Written>,
     ) -> Result<(Answer, Moment), Trouble> {
-        let id = self.wire.id(departure.attempt, class.output);
+        let id = self.wire.id(departure.attempt, departure.sizes.output);
         let text = id.to_string();
-        let body = self.templates[usize::from(departure.class.0)].body(text.clone(), Arc::clone(written));
+        let body = self.templates[usize::from(departure.class.0)].body(
+            text.clone(),
+            departure.sizes.prompt,
+            Arc::clone(written),
+        );
         let remaining = (departure.due + class.deadline).since(now);
         let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
         let request = self.wire.request(errand, reqwest::Body::wrap(body));

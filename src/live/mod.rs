@@ -21,6 +21,7 @@ mod pacing;
 mod ping;
 mod preflight;
 mod priority;
+mod prompts;
 pub mod provider;
 mod reading;
 mod request;

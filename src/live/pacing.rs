@@ -110,8 +110,8 @@ fn welcome<S: Iterator<Item = Arrival>>(pacer: &mut Pacer<S>, departure: Departu
 /// Says that an attempt is due and hands it to the client, or counts it as unsent. The channels never block, and are
 /// only closed when the run is over.
 fn hand_out(departure: Departure, fate: Fate, clock: Clock, ends: &Ends) {
-    let Departure { due: at, attempt, class, probe } = departure;
-    let _ = ends.out.send(Seen::Sighting(Sighting::Due { attempt, at, class, probe }));
+    let Departure { due: at, attempt, class, sizes, probe } = departure;
+    let _ = ends.out.send(Seen::Sighting(Sighting::Due { attempt, at, class, hold: sizes.hold(), probe }));
     match fate {
         Fate::Send => {
             let _ = ends.due.send(departure);

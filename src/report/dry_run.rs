@@ -41,7 +41,8 @@ impl DryRun<'_> {
             .iter()
             .map(|phase| phase.rate.per_sec_f64().min(basis.served) * phase.lasts.as_secs_f64())
             .sum();
-        let body = self.plan.requests.classes().iter().map(|class| class.bytes.get()).max().unwrap_or(0);
+        let body =
+            self.plan.requests.classes().iter().map(|class| class.most_bytes().get()).max().unwrap_or(0);
         let forwarded = served.ceil() as u64 + self.forecast.queue_bound.with_margin.requests;
         Bytes::new(forwarded.saturating_mul(body + KEPT))
     }

@@ -74,7 +74,7 @@ fn play(plan: &Plan, url: &str) -> Played {
     let paced = Arc::new(Paced::default());
     let wire = Wire::new(url, &plan.target.request, &plan.target.deadline, 7).unwrap();
     let ends = Ends { out: out.clone(), returns, paced: Arc::clone(&paced) };
-    let callers = Callers::new(plan, wire, clock, start, ends);
+    let callers = Callers::new(plan, wire, clock, start, ends).unwrap();
     let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
     let (_quit, quitting) = watch::channel(false);
     let client = start_client(Arc::clone(&callers), to_send, quitting);

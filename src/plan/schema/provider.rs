@@ -46,7 +46,7 @@ pub(super) fn schema() -> Value {
             ("advertise", word("the URL the gateway shall call, where it differs")),
             ("engine", named("the shell that serves it", &["wiremock"])),
             ("api", named("the wire format", &["openai"])),
-            ("count", named("how both sides count tokens", &["words"])),
+            ("count", named("how both sides count tokens", &["cl100k_base", "o200k_base", "words"])),
             ("quota", quota),
             ("service", service),
             ("slots", slots),

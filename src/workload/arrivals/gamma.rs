@@ -68,6 +68,10 @@ impl Process for Gamma {
         let gap = gap * square / phase.rate.per_sec_f64();
         after.saturating_add(Duration::try_from_secs_f64(gap).unwrap_or(Duration::MAX))
     }
+
+    fn dispersion(&self, _rate: Rate) -> f64 {
+        self.cv * self.cv
+    }
 }
 
 /// A gamma variate of `shape` and scale 1: squeezed rejection (Marsaglia and Tsang 2000); below shape 1 one of

@@ -115,6 +115,13 @@ impl Process for OnOff {
         let on = whole * self.on.as_secs_f64() + (lasts - whole * cycle).min(self.on.as_secs_f64());
         mean * self.crowding() * on
     }
+
+    /// 1 + 2Λa/(a + b)² for bursts that end at the rate a and begin at b, with Λ callers a second within them: how an
+    /// interrupted Poisson process spreads in the long run. Of fixed lengths it is an upper bound.
+    fn dispersion(&self, rate: Rate) -> f64 {
+        let (ends, begins) = (1.0 / self.on.as_secs_f64(), 1.0 / self.off.as_secs_f64());
+        1.0 + 2.0 * rate.per_sec_f64() * self.crowding() * ends / (ends + begins).powi(2)
+    }
 }
 
 #[cfg(test)]
