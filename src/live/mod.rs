@@ -10,6 +10,7 @@ mod canary;
 mod child;
 mod client;
 mod clock;
+mod comebacks;
 mod crew;
 mod desk;
 mod error;

@@ -80,14 +80,20 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
         }
     }
 
-    /// A caller will come back. False, and nothing taken, if that is after the last phase: it is not waited
+    /// A caller will come back. False, and nothing taken, if it is a probe due after the last phase: it is not waited
     /// for.
     pub fn returning(&mut self, departure: Departure) -> bool {
-        let kept = departure.due <= self.end;
+        let kept = self.is_retry(&departure) || departure.due <= self.end;
         if kept {
             self.returns.push(Reverse(departure));
         }
         kept
+    }
+
+    /// Whether it is a caller that tries again by itself: it is waited for also after the last phase, and whoever sends
+    /// it says beforehand that it will.
+    pub(super) const fn is_retry(&self, departure: &Departure) -> bool {
+        departure.attempt.nth > 0 && !departure.probe
     }
 
     /// The instant after the last phase, on the run's clock.

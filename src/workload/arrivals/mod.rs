@@ -24,8 +24,16 @@ pub(super) use trace::Playback;
 pub use trace::Trace;
 
 /// Every arrival process a plan can name, sorted.
-pub const ALL: &[Kind] =
-    &[constant::KIND, gamma::KIND, on_off::KIND, oscillating::KIND, poisson::KIND, ramp::KIND, rounds::KIND];
+pub const ALL: &[Kind] = &[
+    constant::KIND,
+    gamma::KIND,
+    on_off::KIND,
+    oscillating::KIND,
+    poisson::KIND,
+    ramp::KIND,
+    rounds::KIND,
+    trace::KIND,
+];
 
 /// An entry of [`ALL`].
 #[derive(Debug)]

@@ -197,8 +197,8 @@ impl<'s> Sieve<'s> {
                 Zero::Drop => return Ok(()),
                 Zero::One => {}
                 Zero::Refuse => {
-                    let what = if row.prompt == 0 { "prompt" } else { "answer" };
-                    let message = format!("a {what} of no tokens (zero_tokens: drop or one would allow it)");
+                    let what = if row.prompt == 0 { "a prompt" } else { "an answer" };
+                    let message = format!("{what} of no tokens (zero_tokens: drop or one would allow it)");
                     return Err(Wrong::at(line, message));
                 }
             }
