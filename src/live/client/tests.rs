@@ -280,10 +280,8 @@ fn refused_twice(retry: &str, headers: &'static str) -> (Vec<String>, Played) {
         let mut seen = kept.lock().unwrap();
         seen.push(request.to_owned());
         Some(match seen.len() {
-            1 | 2 => {
-                format!("HTTP/1.1 503 Unavailable\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n")
-            }
-            _ => http(200, "", &completion()),
+            1 | 2 => http("503 Unavailable", headers, ""),
+            _ => completion(),
         })
     });
     let mut plan = testing::plan(&server.url);
