@@ -18,8 +18,10 @@ use crate::provider::wire::openai;
 use crate::units::{Moment, Tokens};
 use crate::workload::Class;
 
-/// Stands where the prompt and the id go while a body is built.
-const PLACE: &str = "{id}";
+/// Stands where the prompt goes while a body is built.
+const PROMPT: &str = "{the prompt of tenfold}";
+/// And where the id goes.
+const ID: &str = "{the id of tenfold}";
 
 /// The body of every request of a class but for the id and the length of its prompt, which is a slice of one text: O(1)
 /// memory and work a request, whatever the prompt's size.
@@ -38,10 +40,10 @@ impl Template {
     ///
     /// If no prompt can be made that counts as it should.
     pub(super) fn new(model: &str, class: &Class, count: Count) -> Result<Self, LiveError> {
-        let whole = openai::request_body(model, PLACE, class.max_tokens, PLACE);
-        // members are sorted: the prompt comes before the model, and the id is the last, whatever the model is called
-        let (head, rest) = whole.split_once(PLACE).unwrap_or((&whole, ""));
-        let (between, tail) = rest.rsplit_once(PLACE).unwrap_or((rest, ""));
+        let whole = openai::request_body(model, PROMPT, class.max_tokens, ID);
+        // the prompt comes before the id
+        let (head, rest) = whole.split_once(PROMPT).unwrap_or((&whole, ""));
+        let (between, tail) = rest.split_once(ID).unwrap_or((rest, ""));
         let [head, between, tail] = [head, between, tail].map(|part| Bytes::copy_from_slice(part.as_bytes()));
         Ok(Self { head, text: Text::new(class, count)?, between, tail })
     }

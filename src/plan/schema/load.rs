@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{flag, form, list, named, names_to, object, one_of, whole, word};
-use crate::workload::{arrivals, retry, traces};
+use crate::workload::{arrivals, retry, sizes, traces};
 
 pub(super) fn schema() -> Value {
     let names: Vec<_> = arrivals::ALL.iter().map(|kind| kind.name).collect();
@@ -74,7 +74,7 @@ fn size(description: &str) -> Value {
 }
 
 /// The form of a size, which holds others.
-pub(super) fn sizes() -> Value {
+pub(super) fn size_form() -> Value {
     let part = object(
         &["size"],
         "one of several distributions",
@@ -113,9 +113,10 @@ pub(super) fn sizes() -> Value {
         "trace": true,
         "uniform": uniform,
     });
+    let names: Vec<_> = sizes::ALL.iter().map(|kind| kind.name).collect();
     json!({ "anyOf": [
         { "$ref": "#/$defs/tokens" },
-        { "const": "trace", "description": "what the trace says of each arrival" },
+        { "enum": names },
         { "type": "object", "properties": properties, "minProperties": 1, "maxProperties": 1,
           "additionalProperties": false },
     ]})

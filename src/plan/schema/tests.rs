@@ -11,7 +11,7 @@ name: full
 about: everything
 load: { seed: 1, arrivals: {arrivals}, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true }] }
 requests:
-  - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: {size}, bytes: 60B }, max_tokens: 900, output: { tokens: 8 },
+  - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: {size}, bytes: 60B }, max_tokens: 8, output: { tokens: 8 },
       stream: false, deadline: 9s, patience: 9s,
       on_refusal: { retry: {retry} } }
 provider:
@@ -20,7 +20,7 @@ provider:
   engine: wiremock
   api: openai
   count: words
-  quota: { tokens_per_minute: 600k, burst: 1s, window: bucket, charge: reservation }
+  quota: { tokens_per_minute: 60k, burst: 1s, window: bucket, charge: reservation }
   service: { first_token: 1ms, per_token: 1ms, law: fixed }
   slots: { count: 1, queue: 1 }
   faults: [{ at: 1s, for: 1s, capacity: 3/4 }]
@@ -165,7 +165,12 @@ fn known(tree: &Node, path: &[String], choice: bool) -> Option<BTreeSet<String>>
 }
 
 /// The parts of the schema that may describe what stands at `path`.
-fn described<'s>(part: &'s Value, path: &[String]) -> Vec<&'s Value> {
+fn described<'s>(schema: &'s Value, part: &'s Value, path: &[String]) -> Vec<&'s Value> {
+    // a size may hold others
+    let part = match part["$ref"].as_str() {
+        Some("#/$defs/size") => &schema["$defs"]["size"],
+        _ => part,
+    };
     let branches: Vec<&Value> = match part["anyOf"].as_array() {
         Some(branches) => branches.iter().collect(),
         None => vec![part],
@@ -177,7 +182,7 @@ fn described<'s>(part: &'s Value, path: &[String]) -> Vec<&'s Value> {
             .or_else(|| branch.get("items"))
             .or_else(|| branch.get("additionalProperties").filter(|a| a.is_object()))
     };
-    branches.into_iter().filter_map(under).flat_map(|part| described(part, rest)).collect()
+    branches.into_iter().filter_map(under).flat_map(|part| described(schema, part, rest)).collect()
 }
 
 fn keys(parts: &[&Value]) -> BTreeSet<String> {
@@ -201,7 +206,7 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
         paths(&tree, &[], &mut all);
         for (path, node) in all {
             let joined = path.join(".");
-            let parts = described(&schema, &path);
+            let parts = described(&schema, &schema, &path);
             assert!(!parts.is_empty(), "`{joined}` is not in the schema");
             if FREE.contains(&joined.as_str()) {
                 continue;
@@ -250,7 +255,7 @@ fn every_key_of_the_plans_is_in_the_schema() {
         paths(&yaml::read(&std::fs::read_to_string(&path).unwrap()).unwrap(), &[], &mut all);
         // what a variant sets is described where it is set
         for (step, _) in all.into_iter().filter(|(step, _)| step.len() <= 4 || step[2] != "set") {
-            let found = described(&schema, &step);
+            let found = described(&schema, &schema, &step);
             assert!(!found.is_empty(), "{}: `{}` is not in the schema", path.display(), step.join("."));
         }
         count += 1;

@@ -191,13 +191,17 @@ impl Read for Size {
 /// A number, the word `trace`, or a map of one name to its settings.
 fn law(reader: &Reader<'_>) -> Option<Arc<dyn Law>> {
     if let Value::Text { text, .. } = &reader.node().value
-        && text != trace::KIND.name
+        && !text.starts_with(|c: char| c.is_ascii_alphabetic())
     {
         return (fixed::KIND.build)(reader);
     }
     let names: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
     let (name, inner) = reader.one_of("size distribution", &names)?;
     let kind = ALL.iter().find(|kind| kind.name == name)?;
+    if inner.is_none() && name != trace::KIND.name {
+        reader.fault(format!("`{name}` needs its settings: {}", kind.about));
+        return None;
+    }
     (kind.build)(inner.as_ref().unwrap_or(reader))
 }
 
