@@ -32,7 +32,7 @@ pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
     Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
-pub use parse::{Loaded, parse, parse_variant, parse_with};
+pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant, parse_with};
 pub use source::Source;
 pub use traced::Files;
 pub use variants::Variant;

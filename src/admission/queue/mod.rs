@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+mod ages;
 mod lane;
 mod row;
 mod turns;
 mod urgency;
 
-pub use lane::Lane;
+pub use lane::{Lane, Outlook};
 
 use self::row::Ordered;
 use self::turns::{Turn, Turns};
@@ -237,8 +238,9 @@ impl Queue {
             row.lanes.keys().filter(|other| **other != tenant).map(|other| weight(*other)).sum();
         let share = weight(tenant) / (weight(tenant) + others);
         let lane = row.lanes.get(&tenant);
-        let own = lane.map_or(Tokens::ZERO, |lane| self.layout.order.ahead(lane, ask));
-        let room = lane.and_then(|lane| lane.room_before(ask, ready, level)).map(|room| room - before);
+        let outlook = lane.map(|lane| self.layout.order.outlook(lane, ask, ready, level));
+        let own = outlook.map_or(Tokens::ZERO, |outlook| outlook.ahead);
+        let room = outlook.and_then(|outlook| outlook.room).map(|room| room - before);
         Standing { ahead: before + Tokens::new((own.get() as f64 / share) as u64), share, room }
     }
 

@@ -170,13 +170,14 @@ impl Size {
         self.moments.square
     }
 
-    /// In a few words: `800`, or `lognormal, 12 to 8,000, mean 613`.
+    /// In a few words: `800`, or `lognormal, 12 to 8000, mean 613 ± 402`.
     pub fn words(&self) -> String {
         match self.only() {
             Some(tokens) => tokens.to_string(),
             None => {
-                let Moments { least, most, mean, .. } = self.moments;
-                format!("{}, {least} to {most}, mean {mean:.0}", self.law.name())
+                let Moments { least, most, mean, square } = self.moments;
+                let deviation = (square - mean * mean).max(0.0).sqrt();
+                format!("{}, {least} to {most}, mean {mean:.0} ± {deviation:.0}", self.law.name())
             }
         }
     }
