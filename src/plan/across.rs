@@ -195,7 +195,7 @@ impl Across<'_> {
         let traced = self.plan.load.arrivals.trace().is_some();
         for (path, class) in self.classes() {
             for (key, size) in [("prompt", &class.prompt), ("output", &class.output)] {
-                if size.from_trace() && !traced {
+                if size.is_traced() && !traced {
                     let path = format!("{path}.{key}.tokens");
                     let message = "`trace` takes what a trace says, and `load.arrivals` plays none";
                     faults.add(self.place(&path), path, message);

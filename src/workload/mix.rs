@@ -140,13 +140,13 @@ impl Mix {
     /// Gives classes whose sizes are those of a trace the moments of its rows.
     pub fn follow_trace(&mut self, rows: &Rows) {
         for class in &mut self.classes {
-            if class.prompt.from_trace() {
+            if class.prompt.is_traced() {
                 class.prompt = class.prompt.of_trace(rows.all().iter().map(|row| row.prompt.into()));
                 if class.bytes == Bytes::ZERO {
                     class.bytes = usual_bytes(&class.prompt);
                 }
             }
-            if class.output.from_trace() {
+            if class.output.is_traced() {
                 class.output = class.output.of_trace(rows.all().iter().map(|row| row.output.into()));
             }
         }
@@ -273,7 +273,7 @@ impl Read for Prompt {
             None => None,
         };
         let tokens = tokens?;
-        if tokens.from_trace() {
+        if tokens.is_traced() {
             // how long they are is known when the trace has been read
             return Some(Self { tokens, bytes: given.unwrap_or_default() });
         }

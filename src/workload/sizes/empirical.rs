@@ -69,7 +69,7 @@ impl Law for Empirical {
 
     fn at(&self, u: f64) -> u64 {
         let at = self.0.partition_point(|(share, _)| *share <= u);
-        self.0.get(at).or(self.0.last()).map_or(0, |(_, value)| *value)
+        self.0.get(at).or_else(|| self.0.last()).map_or(0, |(_, value)| *value)
     }
 
     fn parts(&self) -> Option<Vec<(f64, u64)>> {

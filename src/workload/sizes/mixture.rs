@@ -46,7 +46,7 @@ impl Read for Mixture {
             reader.fault(format!("a mixture has 1 to {MOST_PARTS} parts, and one with a weight above 0"));
             return None;
         }
-        if parts.iter().any(|part| part.law.from_trace()) {
+        if parts.iter().any(|part| part.law.is_traced()) {
             reader.fault("the sizes of a trace stand alone: write `tokens: trace`");
             return None;
         }

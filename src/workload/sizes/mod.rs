@@ -51,7 +51,7 @@ pub trait Law: Debug + Send + Sync {
     }
 
     /// Whether each arrival brings its own size, from a trace.
-    fn from_trace(&self) -> bool {
+    fn is_traced(&self) -> bool {
         false
     }
 }
@@ -120,7 +120,7 @@ impl Size {
     #[must_use]
     pub fn capped(&self, most: Tokens) -> Self {
         let cap = self.cap.min(most.get());
-        if self.from_trace() { Self { cap, ..self.clone() } } else { Self::new(Arc::clone(&self.law), cap) }
+        if self.is_traced() { Self { cap, ..self.clone() } } else { Self::new(Arc::clone(&self.law), cap) }
     }
 
     /// The same with the moments of the sizes a trace brings.
@@ -131,8 +131,8 @@ impl Size {
     }
 
     /// Whether each arrival brings its own, from a trace.
-    pub fn from_trace(&self) -> bool {
-        self.law.from_trace()
+    pub fn is_traced(&self) -> bool {
+        self.law.is_traced()
     }
 
     /// The number, if it is always the same.
@@ -142,7 +142,7 @@ impl Size {
 
     /// The size of arrival `seq`, drawn from the stream for `purpose`; `own` is what a trace brings.
     pub(super) fn draw(&self, seed: u64, purpose: u64, seq: u64, own: Option<u64>) -> Tokens {
-        let size = match own.filter(|_| self.from_trace()) {
+        let size = match own.filter(|_| self.is_traced()) {
             Some(own) => own,
             None if self.moments.least == self.moments.most => self.moments.most,
             None => self.law.at(stream::draw(seed, purpose, seq, 0)),

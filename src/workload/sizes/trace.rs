@@ -29,7 +29,7 @@ impl Law for Trace {
         0
     }
 
-    fn from_trace(&self) -> bool {
+    fn is_traced(&self) -> bool {
         true
     }
 }
