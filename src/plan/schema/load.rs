@@ -70,7 +70,7 @@ pub(super) fn class() -> Value {
 
 /// A size: a number, the word `trace`, or a distribution.
 fn size(description: &str) -> Value {
-    json!({ "$ref": "#/$defs/size", "description": description })
+    json!({ "$ref": "#/$defs/sizes", "description": description })
 }
 
 /// The form of a size, which holds others.

@@ -168,7 +168,7 @@ fn known(tree: &Node, path: &[String], choice: bool) -> Option<BTreeSet<String>>
 fn described<'s>(schema: &'s Value, part: &'s Value, path: &[String]) -> Vec<&'s Value> {
     // a size may hold others
     let part = match part["$ref"].as_str() {
-        Some("#/$defs/size") => &schema["$defs"]["size"],
+        Some("#/$defs/sizes") => &schema["$defs"]["sizes"],
         _ => part,
     };
     let branches: Vec<&Value> = match part["anyOf"].as_array() {
