@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat};
 use serde::{Deserialize, Deserializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::api::{Api, Asked, Made, Told, Trouble, words};
+use super::api::{Api, Asked, Frames, Made, Said, Told, Trouble, event, words};
 use super::content::{self, Content, Message};
 use super::headers::ANTHROPIC_VERSION;
+use super::sse::Event;
 use crate::provider::Limits;
 use crate::units::Tokens;
 
@@ -38,6 +39,25 @@ struct Request {
 #[derive(Deserialize)]
 struct Metadata {
     user_id: Option<String>,
+}
+
+/// What an answer used.
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default)]
+    input_tokens: Option<u64>,
+    output_tokens: u64,
+    #[serde(default)]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default)]
+    cache_read_input_tokens: Option<u64>,
+}
+
+impl Usage {
+    fn total(&self) -> Tokens {
+        let input = [self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens];
+        Tokens::new(input.into_iter().flatten().fold(self.output_tokens, u64::saturating_add))
+    }
 }
 
 /// Reads the limit, and names it in what goes wrong.
@@ -73,6 +93,8 @@ impl Api for Anthropic {
             max_output_field: "max_tokens",
             user: request.metadata.and_then(|metadata| metadata.user_id),
             stream: request.stream == Some(true),
+            // it always says so
+            stream_usage: true,
         })
     }
 
@@ -113,19 +135,68 @@ impl Api for Anthropic {
         struct Answer {
             usage: Option<Usage>,
         }
-        #[derive(Deserialize)]
-        struct Usage {
-            input_tokens: u64,
-            output_tokens: u64,
-            #[serde(default)]
-            cache_creation_input_tokens: Option<u64>,
-            #[serde(default)]
-            cache_read_input_tokens: Option<u64>,
+        Some(serde_json::from_slice::<Answer>(body).ok()?.usage?.total())
+    }
+
+    fn frames(&self, made: &Made<'_>, _: bool) -> Frames {
+        let part = |name: &str, mut data: Value| {
+            data["type"] = json!(name);
+            event(Some(name), &data)
+        };
+        let message = json!({ "message": {
+            "id": format!("msg_{}", made.id),
+            "type": "message",
+            "role": "assistant",
+            "model": made.model,
+            "content": [],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": { "input_tokens": made.prompt.get(), "output_tokens": 1 },
+        } });
+        let block = json!({ "index": 0, "content_block": { "type": "text", "text": "" } });
+        let opening =
+            [part("message_start", message), part("content_block_start", block), part("ping", json!({}))];
+        let end = json!({
+            "delta": { "stop_reason": "end_turn", "stop_sequence": null },
+            "usage": { "input_tokens": made.prompt.get(), "output_tokens": made.output.get() },
+        });
+        let closing = [
+            part("content_block_stop", json!({ "index": 0 })),
+            part("message_delta", end),
+            part("message_stop", json!({})),
+        ];
+        let text = json!({ "index": 0, "delta": { "type": "text_delta", "text": "word " } });
+        let error = json!({ "error": { "type": "overloaded_error", "message": "Overloaded" } });
+        Frames {
+            opening: opening.concat(),
+            token: part("content_block_delta", text),
+            closing: closing.concat(),
+            error: part("error", error),
         }
-        let usage = serde_json::from_slice::<Answer>(body).ok()?.usage?;
-        let cached = [usage.cache_creation_input_tokens, usage.cache_read_input_tokens];
-        let parts = cached.into_iter().flatten().chain([usage.input_tokens, usage.output_tokens]);
-        Some(Tokens::new(parts.fold(0, u64::saturating_add)))
+    }
+
+    fn said(&self, event: &Event<'_>) -> Said {
+        #[derive(Deserialize)]
+        struct Part {
+            #[serde(rename = "type")]
+            kind: String,
+            usage: Option<Usage>,
+            error: Option<Value>,
+        }
+        let Ok(part) = serde_json::from_str::<Part>(event.data) else {
+            return if event.name == "error" { Said::Error(event.data.to_owned()) } else { Said::Nothing };
+        };
+        match part.kind.as_str() {
+            "content_block_delta" => Said::Content,
+            "message_delta" => part.usage.map_or(Said::Nothing, |usage| Said::Used(usage.total())),
+            "message_stop" => Said::End,
+            "error" => {
+                let message =
+                    part.error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str);
+                Said::Error(message.unwrap_or_default().to_owned())
+            }
+            _ => Said::Nothing,
+        }
     }
 
     fn error(&self, trouble: &Trouble<'_>, unix: Duration) -> Told {
@@ -217,6 +288,10 @@ mod tests {
             |usage: &str| Anthropic.used(format!(r#"{{"usage":{usage}}}"#).as_bytes()).map(Tokens::get);
         assert_eq!(used(r#"{"input_tokens":1,"output_tokens":2,"cache_read_input_tokens":4}"#), Some(7));
         assert_eq!(used(r#"{"input_tokens":18446744073709551615,"output_tokens":2}"#), Some(u64::MAX));
-        assert_eq!((used("null"), used(r#"{"input_tokens":1}"#)), (None, None));
+        assert_eq!(
+            (used("null"), used(r#"{"input_tokens":1}"#)),
+            (None, None),
+            "an answer without output is none"
+        );
     }
 }

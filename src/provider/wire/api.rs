@@ -1,6 +1,7 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
+use super::sse::Event;
 use super::{anthropic, openai};
 use crate::provider::Limits;
 use crate::units::{Read, Reader, Tokens};
@@ -31,6 +32,11 @@ pub trait Api: Debug + Send + Sync {
     fn answer(&self, made: &Made<'_>) -> (Vec<(&'static str, String)>, String);
     /// Tokens a whole answer says it used, prompt and answer together; `None` if it does not say.
     fn used(&self, body: &[u8]) -> Option<Tokens>;
+    /// The same answer in pieces, as server-sent events; with what it used only `if usage` was asked for, where the API
+    /// leaves that to the caller.
+    fn frames(&self, made: &Made<'_>, usage: bool) -> Frames;
+    /// What an event of a streamed answer says.
+    fn said(&self, event: &Event<'_>) -> Said;
     /// How the provider says that it does not answer. `unix` is the present instant on the wall clock, since 1970.
     fn error(&self, trouble: &Trouble<'_>, unix: Duration) -> Told;
 }
@@ -72,6 +78,8 @@ pub struct Asked {
     pub user: Option<String>,
     /// Whether the answer is to be streamed.
     pub stream: bool,
+    /// Whether a streamed answer shall say what it used.
+    pub stream_usage: bool,
 }
 
 /// An answer that was made.
@@ -89,6 +97,34 @@ pub struct Made<'a> {
     pub limits: &'a Limits,
     /// The present instant on the wall clock, since 1970.
     pub unix: Duration,
+}
+
+/// A streamed answer in pieces, each one or more whole events. The tokens of an answer are all alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frames {
+    /// Comes first.
+    pub opening: String,
+    /// Comes once for each token.
+    pub token: String,
+    /// Comes last.
+    pub closing: String,
+    /// Comes instead of the rest, if the answer breaks off with an error.
+    pub error: String,
+}
+
+/// What an event of a streamed answer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// A piece of the answer's content.
+    Content,
+    /// What the answer used, prompt and answer together. Of several the last counts.
+    Used(Tokens),
+    /// The answer has ended in order.
+    End,
+    /// It has not: an error, inside a success.
+    Error(String),
+    /// Nothing of consequence.
+    Nothing,
 }
 
 /// Why the provider does not answer.
@@ -146,6 +182,14 @@ impl Told {
     }
 }
 
+/// An event as it goes over the wire.
+pub(super) fn event(name: Option<&str>, data: &serde_json::Value) -> String {
+    match name {
+        Some(name) => format!("event: {name}\ndata: {data}\n\n"),
+        None => format!("data: {data}\n\n"),
+    }
+}
+
 /// As many words as an answer has tokens.
 pub(super) fn words(output: Tokens) -> String {
     let mut text = "word ".repeat(usize::try_from(output.get()).unwrap_or(0));
@@ -157,6 +201,7 @@ pub(super) fn words(output: Tokens) -> String {
 mod tests {
     use serde_json::Value;
 
+    use super::super::sse;
     use super::*;
 
     const LIMITS: Limits = Limits {
@@ -204,6 +249,38 @@ mod tests {
             let (_, answer) = api.answer(&made);
             assert_eq!(api.used(answer.as_bytes()), Some(Tokens::new(10)), "{}", api.name());
             assert_eq!(answer.matches("word").count(), 7, "{}", api.name());
+        }
+    }
+
+    #[test]
+    fn a_streamed_answer_is_read_as_it_was_written() {
+        let made = Made {
+            id: "1",
+            model: "m",
+            prompt: Tokens::new(3),
+            output: Tokens::new(2),
+            limits: &LIMITS,
+            unix: Duration::from_secs(1_790_000_000),
+        };
+        for api in ALL {
+            let frames = api.frames(&made, true);
+            let heard = |text: &str| {
+                let (mut reader, mut heard) = (sse::Reader::new(), Vec::new());
+                reader.feed(text.as_bytes(), |event| heard.push(api.said(&event))).unwrap();
+                assert!(!reader.is_midway(), "{}: every piece is whole events", api.name());
+                heard
+            };
+            assert!(!heard(&frames.opening).contains(&Said::Content), "{}: nothing is said yet", api.name());
+            assert_eq!(heard(&frames.token), [Said::Content]);
+            let last = heard(&frames.closing);
+            assert_eq!(last.last(), Some(&Said::End), "{}", api.name());
+            assert!(last.contains(&Said::Used(Tokens::new(5))), "{}: {last:?}", api.name());
+            assert!(matches!(heard(&frames.error)[..], [Said::Error(_)]));
+            for odd in ["", "[", "null", "[]", "{}", "7", "[DONE", r#"{"choices":[]}"#, r#"{"type":7}"#] {
+                for name in ["", "message_stop2", "message_delta"] {
+                    assert_eq!(api.said(&Event { name, data: odd }), Said::Nothing, "{} {odd}", api.name());
+                }
+            }
         }
     }
 

@@ -9,11 +9,12 @@ mod deadline;
 pub mod headers;
 mod id;
 pub mod openai;
+pub mod sse;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-pub use api::{ALL as APIS, Api, Asked, Made, Told, Trouble};
+pub use api::{ALL as APIS, Api, Asked, Frames, Made, Said, Told, Trouble};
 pub use content::{Content, Message};
 pub use deadline::DeadlineForm;
 pub use id::{RequestId, caller_of};

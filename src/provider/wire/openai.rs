@@ -5,10 +5,11 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::api::{Api, Asked, Made, Told, Trouble, words};
+use super::api::{Api, Asked, Frames, Made, Said, Told, Trouble, event, words};
 use super::content::{self, Message};
+use super::sse::Event;
 use crate::provider::Limits;
 use crate::units::Tokens;
 
@@ -43,6 +44,7 @@ impl Api for OpenAi {
             model: request.model,
             user: request.user,
             stream: request.stream == Some(true),
+            stream_usage: request.stream_options.is_some_and(|options| options.include_usage == Some(true)),
         })
     }
 
@@ -65,6 +67,83 @@ impl Api for OpenAi {
 
     fn used(&self, body: &[u8]) -> Option<Tokens> {
         used_tokens(body)
+    }
+
+    fn frames(&self, made: &Made<'_>, usage: bool) -> Frames {
+        let chunk = |choices: Value, used: Value| {
+            let mut chunk = json!({
+                "id": format!("chatcmpl-{}", made.id),
+                "object": "chat.completion.chunk",
+                "created": made.unix.as_secs(),
+                "model": made.model,
+                "choices": choices,
+            });
+            if usage {
+                chunk["usage"] = used;
+            }
+            event(None, &chunk)
+        };
+        let delta = |delta: Value, finish: Value| {
+            chunk(
+                json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]),
+                Value::Null,
+            )
+        };
+        let mut closing = delta(json!({}), json!("stop"));
+        if usage {
+            closing.push_str(&chunk(json!([]), usage_member(made.prompt, made.output)));
+        }
+        closing.push_str("data: [DONE]\n\n");
+        let error = json!({ "error": {
+            "message": "The server is overloaded or not ready yet.",
+            "type": "server_error",
+            "param": null,
+            "code": null,
+        } });
+        Frames {
+            opening: delta(json!({ "role": "assistant", "content": "", "refusal": null }), Value::Null),
+            token: delta(json!({ "content": "word " }), Value::Null),
+            closing,
+            error: event(None, &error),
+        }
+    }
+
+    fn said(&self, event: &Event<'_>) -> Said {
+        #[derive(Deserialize)]
+        struct Chunk {
+            #[serde(default)]
+            choices: Vec<Choice>,
+            usage: Option<Usage>,
+            error: Option<Value>,
+        }
+        #[derive(Deserialize)]
+        struct Choice {
+            #[serde(default)]
+            delta: Delta,
+        }
+        #[derive(Deserialize, Default)]
+        struct Delta {
+            content: Option<String>,
+            tool_calls: Option<Value>,
+        }
+        if event.data.starts_with("[DONE]") {
+            return Said::End;
+        }
+        let chunk = serde_json::from_str::<Chunk>(event.data);
+        if let Some(error) = chunk.as_ref().ok().and_then(|chunk| chunk.error.as_ref()) {
+            return Said::Error(error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned());
+        }
+        if event.name == "error" {
+            return Said::Error(event.data.to_owned());
+        }
+        let Ok(chunk) = chunk else { return Said::Nothing };
+        let content = |delta: &Delta| {
+            delta.content.as_ref().is_some_and(|text| !text.is_empty()) || delta.tool_calls.is_some()
+        };
+        if chunk.choices.iter().any(|choice| content(&choice.delta)) {
+            return Said::Content;
+        }
+        chunk.usage.map_or(Said::Nothing, |usage| Said::Used(Tokens::new(usage.total_tokens)))
     }
 
     fn error(&self, trouble: &Trouble<'_>, _: Duration) -> Told {
@@ -124,6 +203,17 @@ pub struct Request {
     /// Whether the answer is to be streamed.
     #[serde(default)]
     pub stream: Option<bool>,
+    /// How.
+    #[serde(default)]
+    pub stream_options: Option<StreamOptions>,
+}
+
+/// How an answer is streamed.
+#[derive(Debug, Deserialize)]
+pub struct StreamOptions {
+    /// Whether what it used shall be said at its end.
+    #[serde(default)]
+    pub include_usage: Option<bool>,
 }
 
 fn max_completion_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
@@ -197,13 +287,22 @@ pub fn answer_body(id: &str, model: &str, prompt: Tokens, output: Tokens, create
             "logprobs": null,
             "finish_reason": "stop",
         }],
-        "usage": {
-            "prompt_tokens": prompt.get(),
-            "completion_tokens": output.get(),
-            "total_tokens": prompt.get() + output.get(),
-        },
+        "usage": usage_member(prompt, output),
     })
     .to_string()
+}
+
+fn usage_member(prompt: Tokens, output: Tokens) -> Value {
+    json!({
+        "prompt_tokens": prompt.get(),
+        "completion_tokens": output.get(),
+        "total_tokens": prompt.get() + output.get(),
+    })
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    total_tokens: u64,
 }
 
 /// Tokens an answer used, from the `usage` member of its body; `None` if there is none.
@@ -211,10 +310,6 @@ pub fn used_tokens(body: &[u8]) -> Option<Tokens> {
     #[derive(Deserialize)]
     struct Answer {
         usage: Option<Usage>,
-    }
-    #[derive(Deserialize)]
-    struct Usage {
-        total_tokens: u64,
     }
     serde_json::from_slice::<Answer>(body).ok()?.usage.map(|usage| Tokens::new(usage.total_tokens))
 }
