@@ -69,7 +69,7 @@ fn what_is_kept_of_a_request_is_what_preflight_reckons_with() {
     for bytes in [300, 6_000, 20_000] {
         let (provider, address) = started();
         let mut streams: Vec<_> = (0..10).map(|_| TcpStream::connect(&address).unwrap()).collect();
-        let body = openai::request_body("m", Tokens::new(8), bytes, Tokens::new(4), "u");
+        let body = openai::request_body("m", &"w ".repeat(bytes / 2), Tokens::new(4), "u");
         call(&mut streams, &body, 300);
         let before = provider.anonymous();
         call(&mut streams, &body, REQUESTS);

@@ -7,6 +7,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{LiveError, ProviderShell};
 use crate::plan::{Http, Plan, TargetKind};
+use crate::provider::Engine;
 use crate::units::Bytes;
 
 /// The most memory wiremock may come to keep.
@@ -60,10 +61,12 @@ impl Needs {
     pub fn of(plan: &Plan) -> Self {
         let classes = plan.requests.classes();
         let returning = if plan.probes.every == 0 { 0.0 } else { 1.0 / f64::from(plan.probes.every) };
-        let requests = (plan.load.expected() * (1.1 + returning)).ceil() as u64;
+        // in the worst case everybody makes all its attempts
+        let attempts = plan.requests.mean(crate::workload::Class::attempts);
+        let requests = (plan.load.expected() * (1.1 + returning) * attempts).ceil() as u64;
         let peak_per_s = plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64()).fold(0.0, f64::max);
         let patience = classes.iter().map(|class| class.patience).max().unwrap_or_default();
-        let waiting = (peak_per_s * patience.as_secs_f64() * 1.1).ceil() as u64;
+        let waiting = (peak_per_s * patience.as_secs_f64() * 1.1 * attempts).ceil() as u64;
         let open = waiting.min(requests).min(u64::from(plan.max_outstanding));
         let each = Bytes::new(plan.requests.mean(|class| class.bytes.get() as f64).ceil() as u64) + AROUND;
         let transport = &plan.target.request.transport;
@@ -80,7 +83,10 @@ impl Needs {
             sources: (transport.source_addresses.len() as u64).max(1),
             // the provider has a connection for each, and the embedded gateway is a process with descriptors of its own
             descriptors: connections.0 + open + BESIDES,
-            provider_keeps: ProviderShell::keeps(requests, each),
+            provider_keeps: match plan.provider.engine {
+                Engine::Stream => Bytes::ZERO,
+                Engine::Wiremock => ProviderShell::keeps(requests, each),
+            },
             each,
             open_take: Bytes::new(open * own),
             addresses: transport.source_addresses.clone(),
@@ -109,7 +115,7 @@ impl Needs {
         if self.provider_keeps > KEEPS_AT_MOST {
             return refuse(format!(
                 "wiremock keeps every request: {} of {} come to about {}, more than {KEEPS_AT_MOST}; \
-                 lower the rates (rehearsal.scale), shorten the phases, or send smaller prompts (requests.0.prompt.bytes)",
+                 lower the rates (rehearsal.scale), shorten the phases, send smaller prompts (requests.0.prompt.bytes), or take provider.engine: stream, which keeps none",
                 self.requests, self.each, self.provider_keeps,
             ));
         }

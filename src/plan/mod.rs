@@ -20,6 +20,7 @@ mod source;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+mod traced;
 mod transport;
 mod variants;
 pub mod yaml;
@@ -32,6 +33,7 @@ pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemorySource, Plan,
     Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Transport, Validity, Wanted,
 };
-pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant};
+pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant, parse_with};
 pub use source::Source;
+pub use traced::Files;
 pub use variants::Variant;

@@ -5,6 +5,7 @@ use super::{Style, forecast_text};
 use crate::check::words::{number, seconds, thousands};
 use crate::forecast::Forecast;
 use crate::plan::{Http, Plan, TargetKind};
+use crate::provider::Engine;
 use crate::units::{Bytes, show_duration};
 
 const HEAD: usize = 20;
@@ -36,13 +37,17 @@ impl DryRun<'_> {
 
     /// What the provider's shell will keep: every request that reaches it, body and all.
     pub fn provider_keeps(&self) -> Bytes {
+        if self.plan.provider.engine == Engine::Stream {
+            return Bytes::ZERO;
+        }
         let (load, basis) = (&self.plan.load, &self.forecast.basis);
         let served: f64 = load
             .phases
             .iter()
             .map(|phase| phase.rate.per_sec_f64().min(basis.served) * phase.lasts.as_secs_f64())
             .sum();
-        let body = self.plan.requests.classes().iter().map(|class| class.bytes.get()).max().unwrap_or(0);
+        let body =
+            self.plan.requests.classes().iter().map(|class| class.most_bytes().get()).max().unwrap_or(0);
         let forwarded = served.ceil() as u64 + self.forecast.queue_bound.with_margin.requests;
         Bytes::new(forwarded.saturating_mul(body.saturating_mul(KEPT.1).saturating_add(KEPT.0)))
     }
@@ -75,7 +80,15 @@ impl DryRun<'_> {
         item("  sockets", self.sockets())?;
         item(
             "  memory here",
-            format!("up to {} in the provider, which keeps every request it sees", self.provider_keeps()),
+            match self.plan.provider.engine {
+                Engine::Stream => "the provider keeps nothing of a request that has ended".to_owned(),
+                Engine::Wiremock => {
+                    format!(
+                        "up to {} in the provider, which keeps every request it sees",
+                        self.provider_keeps()
+                    )
+                }
+            },
         )?;
         item(
             "  provider",
