@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tenfold::live::Clock;
 use tenfold::live::selftest::{Driven, Manner, Plain, drive};
-use tenfold::observe::Outcome;
+use tenfold::observe::Outcome as Became;
 use tenfold::plan;
 
 /// Plays the callers of a plan of one phase against a server of this manner.
-fn played(manner: Manner, load: &str, request: &str) -> (Driven, Plain) {
-    let server = Plain::start(Clock::start(), manner).unwrap();
+fn played(manner: Manner, load: &str, request: &str) -> Outcome<(Driven, Plain)> {
+    let server = Plain::start(Clock::start(), manner)?;
     let text = format!(
         "tenfold: 1\nname: test\nload: {{ arrivals: constant, phases: [{{ name: steady, {load} }}] }}\n\
          requests: [{{ name: ask, prompt: {{ tokens: 8 }}, max_tokens: 4, deadline: 60s }}]\n\
@@ -17,10 +17,11 @@ fn played(manner: Manner, load: &str, request: &str) -> (Driven, Plain) {
          target: {{ url: '{}', request: {{ {request} }} }}\nmax_outstanding: 100_000\n",
         server.url()
     );
-    let plan = plan::parse(&text, &[], &|_| None).unwrap().plan;
-    let driven = drive(&plan, &server.url()).unwrap();
-    (driven, server)
+    let loaded = plan::parse(&text, &[], &|_| None).map_err(|faults| format!("{faults:?}"))?;
+    Ok((drive(&loaded.plan, &server.url())?, server))
 }
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 const SENDERS: [&str; 4] =
     ["sender: reqwest", "sender: hyper", "sender: reqwest, http: 2", "sender: hyper, http: 2"];
@@ -31,16 +32,16 @@ const SENDERS: [&str; 4] =
 fn a_frozen_target_stops_no_arrival_and_shows_in_the_percentiles() {
     let freeze = Some((Duration::from_secs(1), Duration::from_secs(5)));
     let (driven, server) =
-        played(Manner { freeze, ..Manner::default() }, "rate: 100/s, for: 10s", "sender: hyper");
+        played(Manner { freeze, ..Manner::default() }, "rate: 100/s, for: 10s", "sender: hyper").unwrap();
     let measures = &driven.measures;
-    assert_eq!((measures.offered, measures.arrivals.get(Outcome::Unsent)), (1_000, 0));
-    assert_eq!(measures.arrivals.get(Outcome::Completed), 1_000);
+    assert_eq!((measures.offered, measures.arrivals.get(Became::Unsent)), (1_000, 0));
+    assert_eq!(measures.arrivals.get(Became::Completed), 1_000);
     assert_eq!(server.take_arrivals().len(), 1_000);
     // first attempts by the second they were sent in: as many in the freeze as before it
     let sent: Vec<u64> = measures.windows.iter().map(|window| window.sent).collect();
     assert!(sent[2..5].iter().all(|sent| *sent >= 50), "{sent:?}");
     // whoever came in the first four seconds of the freeze waited a second or more for its end
-    let from_due = measures.latencies.from_due(Outcome::Completed);
+    let from_due = measures.latencies.from_due(Became::Completed);
     let waited = from_due.quantile(0.65).unwrap();
     assert!(waited >= Duration::from_secs(1), "{waited:?}");
     let p99 = from_due.quantile(0.99).unwrap();
@@ -54,12 +55,12 @@ fn streams_over_the_servers_limit_wait_and_are_sent_once() {
     let manner = Manner { delay: Duration::from_millis(300), streams: 100, ..Manner::default() };
     for sender in ["reqwest", "hyper"] {
         let request = format!("sender: {sender}, http: 2, connections: 1, streams: 1000");
-        let (driven, server) = played(manner, "rate: 5000/s, for: 100ms", &request);
+        let (driven, server) = played(manner, "rate: 5000/s, for: 100ms", &request).unwrap();
         let measures = &driven.measures;
-        assert_eq!(measures.arrivals.get(Outcome::Completed), 500, "{sender}: {:?}", measures.failures);
+        assert_eq!(measures.arrivals.get(Became::Completed), 500, "{sender}: {:?}", measures.failures);
         assert_eq!(server.take_arrivals().len(), 500, "{sender}");
         // five turns of a hundred streams each
-        let last = measures.latencies.from_due(Outcome::Completed).max().unwrap();
+        let last = measures.latencies.from_due(Became::Completed).max().unwrap();
         assert!(last >= 1_300_000, "{sender}: the last waited {last} µs");
     }
 }
@@ -68,9 +69,9 @@ fn streams_over_the_servers_limit_wait_and_are_sent_once() {
 fn every_sender_sends_each_request_once_over_the_protocol_it_is_told() {
     for request in SENDERS {
         let manner = Manner { delay: Duration::from_millis(200), ..Manner::default() };
-        let (driven, server) = played(manner, "rate: 200/s, for: 1s", request);
+        let (driven, server) = played(manner, "rate: 200/s, for: 1s", request).unwrap();
         let measures = &driven.measures;
-        assert_eq!(measures.arrivals.get(Outcome::Completed), 200, "{request}: {:?}", measures.failures);
+        assert_eq!(measures.arrivals.get(Became::Completed), 200, "{request}: {:?}", measures.failures);
         assert_eq!(server.take_arrivals().len(), 200, "{request}");
         let connections = server.connections();
         match request.contains("http: 2") {
@@ -87,8 +88,8 @@ fn connections_come_from_every_source_address_in_turn() {
     for sender in ["reqwest", "hyper"] {
         let request = format!("sender: {sender}, source_addresses: [127.0.0.2, 127.0.0.3]");
         let manner = Manner { delay: Duration::from_millis(300), ..Manner::default() };
-        let (driven, server) = played(manner, "rate: 100/s, for: 500ms", &request);
-        assert_eq!(driven.measures.arrivals.get(Outcome::Completed), 50, "{sender}");
+        let (driven, server) = played(manner, "rate: 100/s, for: 500ms", &request).unwrap();
+        assert_eq!(driven.measures.arrivals.get(Became::Completed), 50, "{sender}");
         let sources = server.sources();
         for address in ["127.0.0.2", "127.0.0.3"] {
             let count = sources.get(&address.parse().unwrap()).copied().unwrap_or(0);
@@ -102,9 +103,9 @@ fn connections_come_from_every_source_address_in_turn() {
 #[ignore = "five minutes; the scheduled job runs it"]
 fn memory_is_flat_in_a_soak_of_five_minutes() {
     for request in ["sender: reqwest", "sender: hyper"] {
-        let (driven, _server) = played(Manner::forgetful(), "rate: 1000/s, for: 300s", request);
+        let (driven, _server) = played(Manner::forgetful(), "rate: 1000/s, for: 300s", request).unwrap();
         let measures = &driven.measures;
-        assert_eq!(measures.arrivals.get(Outcome::Completed), 300_000, "{request}: {:?}", measures.failures);
+        assert_eq!(measures.arrivals.get(Became::Completed), 300_000, "{request}: {:?}", measures.failures);
         let own: Vec<u64> = measures.windows.iter().map(|window| window.own_memory.get()).collect();
         let most =
             |from: usize, to: usize| own[from * own.len() / 10..to * own.len() / 10].iter().max().copied();

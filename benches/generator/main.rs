@@ -55,7 +55,7 @@ fn read(args: &[String]) -> Outcome<Asked> {
         Asked { only: None, rates: vec![100, 1_000, 5_000, 10_000, 20_000], seconds: 10, repeat: 1 };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
-        let mut value = || args.next().ok_or(format!("{arg} wants a value"));
+        let mut value = || args.next().ok_or_else(|| format!("{arg} wants a value"));
         match arg.as_str() {
             "--only" => asked.only = Some(value()?.clone()),
             "--rates" => asked.rates = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,

@@ -19,7 +19,7 @@ impl Transport {
             Http::One => (open, 1),
             Http::Two { connections, streams } => {
                 let streams = u64::from(streams);
-                (connections.map_or(open.div_ceil(streams), u64::from).max(1), streams)
+                (connections.map_or_else(|| open.div_ceil(streams), u64::from).max(1), streams)
             }
         }
     }

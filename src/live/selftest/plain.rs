@@ -181,11 +181,12 @@ async fn answer(
         shared.arrived.lock().unwrap_or_else(PoisonError::into_inner).push(at);
     }
     let first = *shared.first.get_or_init(|| at);
-    if let Some((after, lasts)) = shared.manner.freeze {
-        if at >= first + after && !shared.frozen.swap(true, Ordering::Relaxed) {
-            // the whole thread: nothing is read, accepted or answered
-            shared.clock.sleep_until(at + lasts);
-        }
+    if let Some((after, lasts)) = shared.manner.freeze
+        && at >= first + after
+        && !shared.frozen.swap(true, Ordering::Relaxed)
+    {
+        // the whole thread: nothing is read, accepted or answered
+        shared.clock.sleep_until(at + lasts);
     }
     let mut body = request.into_body();
     while let Some(Ok(_)) = body.frame().await {}
