@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 use super::body::{Template, Written};
 use super::request::{Errand, Wire};
 use super::run::Stop;
+use super::sender::Outgoing;
 use super::target::{Target, pause};
 use super::trouble::Trouble;
 use super::{Arrived, Carriers, Clock, LiveError, ProviderShell, client, reading};
@@ -151,7 +152,7 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     let errand = Errand { id: &id, text: &text, class, remaining: patience, unix: chain.clock.unix() };
     let headers = chain.wire.headers(errand);
     let talk = async {
-        let mut reply = chain.wire.sender.send(headers, body).await?;
+        let mut reply = chain.wire.sender.send(Box::new(Outgoing { headers, body })).await?;
         let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
         let body = client::whole_body(reply).await?;
         let answer = reading::answer(status, &headers, &body, &chain.plan.expect.refusal);

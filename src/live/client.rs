@@ -15,7 +15,7 @@ use super::evidence::{Evidence, Locker};
 use super::pacer::{Departure, Fate, Pacer, fate};
 use super::pacing::{self, Paced, Timer};
 use super::request::{Errand, Wire};
-use super::sender::Reply;
+use super::sender::{Outgoing, Reply};
 use super::trouble::Trouble;
 use super::{Clock, LiveError, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
@@ -214,20 +214,7 @@ impl Callers {
         now: Moment,
         written: &Arc<Written>,
     ) -> Result<(Answer, Told, Moment), Trouble> {
-        let id = self.wire.id(departure.attempt, departure.sizes.output);
-        let text = id.to_string();
-        let body = self.templates[usize::from(departure.class.0)].body(
-            text.clone(),
-            departure.sizes.prompt,
-            Arc::clone(written),
-        );
-        let remaining = (departure.due + class.deadline).since(now);
-        let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
-        let mut headers = self.wire.headers(errand);
-        if let Some(count) = comebacks::retry_count(class, departure.attempt) {
-            headers.insert(RETRY_COUNT, count.into());
-        }
-        let mut reply = self.wire.sender.send(headers, body).await?;
+        let mut reply = self.wire.sender.send(self.outgoing(departure, class, now, written)).await?;
         let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
         let body = whole_body(reply).await?;
         let at = self.clock.now();
@@ -236,6 +223,27 @@ impl Callers {
             locker.keep(departure.attempt, at, status, &headers, &body);
         }
         Ok((reading::answer(status, &headers, &body, &self.expect), Told::read(&headers), at))
+    }
+
+    /// The request of an attempt that is sent at `now`.
+    fn outgoing(
+        &self,
+        departure: Departure,
+        class: &Class,
+        now: Moment,
+        written: &Arc<Written>,
+    ) -> Box<Outgoing> {
+        let Departure { attempt, sizes, .. } = departure;
+        let id = self.wire.id(attempt, sizes.output);
+        let text = id.to_string();
+        let remaining = (departure.due + class.deadline).since(now);
+        let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
+        let mut headers = self.wire.headers(errand);
+        if let Some(count) = comebacks::retry_count(class, attempt) {
+            headers.insert(RETRY_COUNT, count.into());
+        }
+        let template = &self.templates[usize::from(departure.class.0)];
+        Box::new(Outgoing { headers, body: template.body(text, sizes.prompt, Arc::clone(written)) })
     }
 
     fn refusal(&self, status: u16) -> bool {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::uri::{PathAndQuery, Uri};
-use http::{HeaderMap, HeaderValue, Method, Request, Version, header};
+use http::{HeaderValue, Method, Request, Version, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
@@ -15,7 +15,7 @@ use reqwest::Url;
 
 use super::connect::Route;
 use super::pool::{Bounds, Pool, Turn};
-use super::{AT_ONCE, Reply, Rest as AnyRest};
+use super::{AT_ONCE, Outgoing, Reply, Rest as AnyRest};
 use crate::live::body::Stamped;
 use crate::live::trouble::{self, Trouble};
 use crate::live::{Clock, LiveError};
@@ -115,20 +115,13 @@ impl Sender {
         })))
     }
 
-    pub(super) async fn send(&self, headers: HeaderMap, body: Stamped) -> Result<Reply, Trouble> {
-        let mut request = Request::new(body);
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.0.uri.clone();
-        *request.headers_mut() = headers;
-        match self.0.http {
-            Http::One => drop(request.headers_mut().insert(header::HOST, self.0.host.clone())),
-            Http::Two { .. } => *request.version_mut() = Version::HTTP_2,
-        }
+    pub(super) async fn send(&self, outgoing: Box<Outgoing>) -> Result<Reply, Trouble> {
+        let mut request = self.request(outgoing);
         for _ in 0..TRIES {
             let mut held = self.place().await?;
             let sent = match held.handle.as_mut() {
-                Some(Handle::One(one)) => one.try_send_request(request).await,
-                Some(Handle::Two(two)) => two.try_send_request(request).await,
+                Some(Handle::One(one)) => one.try_send_request(*request).await,
+                Some(Handle::Two(two)) => two.try_send_request(*request).await,
                 None => break,
             };
             match sent {
@@ -141,6 +134,19 @@ impl Sender {
             }
         }
         Err(Trouble::Broken(Broken::Closed))
+    }
+
+    fn request(&self, outgoing: Box<Outgoing>) -> Box<Request<Stamped>> {
+        let Outgoing { headers, body } = *outgoing;
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.0.uri.clone();
+        *request.headers_mut() = headers;
+        match self.0.http {
+            Http::One => drop(request.headers_mut().insert(header::HOST, self.0.host.clone())),
+            Http::Two { .. } => *request.version_mut() = Version::HTTP_2,
+        }
+        Box::new(request)
     }
 
     /// The thread that sends has nothing to do.
@@ -177,8 +183,8 @@ impl Sender {
 }
 
 /// The request, if nothing of it was written: the connection ended before its turn came.
-fn unwritten(mut error: TrySendError<Request<Stamped>>) -> Result<Request<Stamped>, Trouble> {
-    error.take_message().ok_or_else(|| trouble::of_exchange(&error.into_error(), false))
+fn unwritten(mut error: TrySendError<Request<Stamped>>) -> Result<Box<Request<Stamped>>, Trouble> {
+    error.take_message().map(Box::new).ok_or_else(|| trouble::of_exchange(&error.into_error(), false))
 }
 
 impl Handle {

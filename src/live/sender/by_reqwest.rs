@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::Method;
 use reqwest::{Client, Request, Response, Url};
 use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimitLayer;
 
-use super::{AT_ONCE, Reply, Rest, tls};
-use crate::live::body::Stamped;
+use super::{AT_ONCE, Outgoing, Reply, Rest, tls};
 use crate::live::trouble::{self, Trouble};
 use crate::live::{LiveError, request};
 use crate::plan::{Http, TargetRequest};
@@ -88,19 +87,24 @@ impl Sender {
         }
     }
 
-    pub(super) async fn send(&self, headers: HeaderMap, mut body: Stamped) -> Result<Reply, Trouble> {
+    pub(super) async fn send(&self, mut outgoing: Box<Outgoing>) -> Result<Reply, Trouble> {
         // neither is ever missing: there is a lane, and nobody closes the semaphore
         let permit = Arc::clone(&self.writing).acquire_owned().await.map_err(|_| Trouble::Exhausted)?;
         let lane = self.lane().ok_or(Trouble::Exhausted)?;
-        body.until_written(permit);
+        outgoing.body.until_written(permit);
         lane.open.fetch_add(1, Ordering::Relaxed);
         let _place = Place(Arc::clone(&lane.open));
+        let answer = lane.client.execute(self.request(*outgoing));
+        let mut response = answer.await.map_err(|e| trouble::of(&e, false))?;
+        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
+        Ok(Reply { status, headers, body: Rest::Reqwest(Box::new(response)) })
+    }
+
+    fn request(&self, Outgoing { headers, body }: Outgoing) -> Request {
         let mut request = Request::new(Method::POST, self.url.clone());
         *request.headers_mut() = headers;
         *request.body_mut() = Some(reqwest::Body::wrap(body));
-        let mut response = lane.client.execute(request).await.map_err(|e| trouble::of(&e, false))?;
-        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        Ok(Reply { status, headers, body: Rest::Reqwest(response) })
+        request
     }
 }
 

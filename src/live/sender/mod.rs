@@ -30,6 +30,13 @@ pub(super) enum Sender {
     Hyper(by_hyper::Sender),
 }
 
+/// A request to be sent. It is handed on in a box: a future keeps room for whatever was moved through it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) headers: HeaderMap,
+    pub(super) body: Stamped,
+}
+
 /// The head of an answer; its body is still to be read.
 #[derive(Debug)]
 pub(super) struct Reply {
@@ -43,7 +50,7 @@ pub(super) struct Reply {
 /// What is still to be read.
 #[derive(Debug)]
 enum Rest {
-    Reqwest(reqwest::Response),
+    Reqwest(Box<reqwest::Response>),
     Hyper(by_hyper::Rest),
 }
 
@@ -68,11 +75,11 @@ impl Sender {
 
     /// Sends one request and reads the head of its answer. Dropping the future, or the reply, abandons the request:
     /// over HTTP/1.1 its connection is closed, over HTTP/2 its stream is reset.
-    pub(super) async fn send(&self, headers: HeaderMap, body: Stamped) -> Result<Reply, Trouble> {
+    pub(super) async fn send(&self, outgoing: Box<Outgoing>) -> Result<Reply, Trouble> {
         match self {
             // its future is several times the size of the other's, which would otherwise have to make room for it
-            Self::Reqwest(sender) => Box::pin(sender.send(headers, body)).await,
-            Self::Hyper(sender) => sender.send(headers, body).await,
+            Self::Reqwest(sender) => Box::pin(sender.send(outgoing)).await,
+            Self::Hyper(sender) => sender.send(outgoing).await,
         }
     }
 }
