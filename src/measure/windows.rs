@@ -64,6 +64,9 @@ impl Window {
         self.depth_max.tokens = self.depth_max.tokens.max(gauge.depth.tokens);
         self.at_provider_max = self.at_provider_max.max(gauge.at_provider);
         self.ghosts_max = self.ghosts_max.max(gauge.ghosts);
+        if gauge.depth.requests == 0 || span.is_zero() {
+            return;
+        }
         self.depth_time = self.depth_time.saturating_add(u128::from(gauge.depth.requests) * span.as_nanos());
         let tokens = u128::from(gauge.depth.tokens.get());
         self.token_time = self.token_time.saturating_add(tokens.saturating_mul(span.as_nanos()));
@@ -119,7 +122,10 @@ impl Windows {
 
     /// The window `at` lies in.
     pub(super) fn at(&mut self, frame: &Frame, at: Moment) -> &mut Window {
-        let index = frame.window(at);
+        self.number(frame.window(at))
+    }
+
+    fn number(&mut self, index: usize) -> &mut Window {
         if self.0.len() <= index {
             self.0.resize_with(index + 1, Window::default);
         }
@@ -128,19 +134,19 @@ impl Windows {
 
     /// Notes what stood where from `from` to `to`, in every window that span touches.
     pub(super) fn stood(&mut self, frame: &Frame, gauge: &Gauge, from: Moment, to: Moment) {
+        if from >= to {
+            return;
+        }
         let (first, last) = (frame.window(from), frame.window(to));
         if first == last {
-            if from < to {
-                self.at(frame, from).stood(gauge, to.since(from));
-            }
-            return;
+            return self.number(first).stood(gauge, to.since(from));
         }
         for index in first..=last {
             let begins = frame.begins(index);
             let ends = if index == last { to } else { begins + frame.width };
             let span = ends.min(to).since(begins.max(from));
             if !span.is_zero() {
-                self.at(frame, begins).stood(gauge, span);
+                self.number(index).stood(gauge, span);
             }
         }
     }

@@ -50,19 +50,23 @@ impl Timers {
         self.heap.push(Reverse((at, due)));
     }
 
-    /// `id`, sent at `now`, leaves after `patience`. Instants of sending come in order.
-    pub(super) fn leave_after(&mut self, now: Moment, patience: Duration, id: Id) {
-        match self.rows.iter_mut().find(|(row, _)| *row == patience) {
-            Some((_, row)) => row.push_back((now + patience, id)),
-            None => self.add(now + patience, Due::Leave(id)),
+    /// `id`, sent at `now`, leaves after `patience`. Instants of sending come in order. Callers for whom `here` is false
+    /// have left already.
+    pub(super) fn leave_after(&mut self, now: Moment, patience: Duration, id: Id, here: impl Fn(Id) -> bool) {
+        let Some((_, row)) = self.rows.iter_mut().find(|(row, _)| *row == patience) else {
+            return self.add(now + patience, Due::Leave(id));
+        };
+        while row.front().is_some_and(|(_, first)| !here(*first)) {
+            row.pop_front();
         }
+        row.push_back((now + patience, id));
     }
 
-    /// What happens next, and when. Callers for whom `here` is false have left already.
-    pub(super) fn peek(&mut self, here: impl Fn(Id) -> bool) -> Option<(Moment, Due)> {
-        let mut soonest = self.heap.peek().map(|Reverse(timer)| *timer);
+    /// What happens next, and when, if that is not after `limit`.
+    pub(super) fn peek(&mut self, limit: Moment, here: impl Fn(Id) -> bool) -> Option<(Moment, Due)> {
+        let mut soonest = self.heap.peek().map(|Reverse(timer)| *timer).filter(|(at, _)| *at <= limit);
         for (_, row) in &mut self.rows {
-            while let Some((at, id)) = row.front().copied() {
+            while let Some((at, id)) = row.front().copied().filter(|(at, _)| *at <= limit) {
                 if here(id) {
                     let leave = (at, Due::Leave(id));
                     soonest = Some(soonest.map_or(leave, |timer| timer.min(leave)));
@@ -98,13 +102,15 @@ mod tests {
     fn what_is_soonest_comes_first_and_who_is_gone_is_dropped() {
         let secs = Duration::from_secs;
         let mut timers = Timers::new([secs(5), secs(2), secs(5)].into_iter());
-        timers.leave_after(Moment::ZERO, secs(5), Id(0));
-        timers.leave_after(Moment::from_secs(1), secs(2), Id(1));
-        timers.leave_after(Moment::from_secs(1), secs(5), Id(2));
-        timers.leave_after(Moment::from_secs(1), secs(3), Id(3));
+        let here = |id| id != Id(0);
+        timers.leave_after(Moment::ZERO, secs(5), Id(0), here);
+        timers.leave_after(Moment::from_secs(1), secs(2), Id(1), here);
+        timers.leave_after(Moment::from_secs(1), secs(5), Id(2), here);
+        timers.leave_after(Moment::from_secs(1), secs(3), Id(3), here);
         timers.add(Moment::from_secs(3), Due::Done(Id(7)));
+        assert_eq!(timers.peek(Moment::from_millis(2_999), here), None);
         let mut order = Vec::new();
-        while let Some(timer) = timers.peek(|id| id != Id(0)) {
+        while let Some(timer) = timers.peek(Moment::NEVER, here) {
             timers.pop(timer);
             order.push((timer.0.as_nanos() / 1_000_000_000, timer.1));
         }
