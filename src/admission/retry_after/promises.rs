@@ -162,7 +162,7 @@ mod tests {
             assert_eq!((promises.len(), promises.closed), (plain.0.len(), closed));
             assert_eq!(promises.open(), Tokens::new(3 * plain.0.len() as u64));
         }
-        assert!(promises.came > 1_000 && closed > promises.came + 10_000, "{} of {closed}", promises.came);
+        assert!(promises.came > 100 && closed > promises.came + 10_000, "{} of {closed}", promises.came);
     }
 
     #[test]
