@@ -191,7 +191,7 @@ fn variants_make_a_table_and_what_they_cannot_change_is_named() {
     for plan in [&["plans/smoke.yaml", "--seeds", "3"][..], &["plans/edge-gate.yaml"]] {
         let on = |jobs| {
             let vary = ["--vary", "load.seed=1,2,3", "--format", "json", "--jobs", jobs];
-            out(&tenfold(&[&["simulate"], plan, &vary[..]].concat()).code(0)).0
+            out(&tenfold(&[&["simulate"][..], plan, &vary[..]].concat()).code(0)).0
         };
         assert_eq!(on("1"), on("4"), "the same bytes on one core and on four: {plan:?}");
     }

@@ -276,10 +276,10 @@ fn retries_keep_an_unbounded_queue_down_for_good() {
     assert!((0.02..0.9).contains(&still), "k λ0 = 300 is less: it recovers, slowly: {still}");
 }
 
-/// C15: a server that takes one request a second, offered five: from their due times answers take up to 120 s, though
+/// As in giltene/wrk2#54: a server that takes one request a second, offered five: from their due times answers take up to 120 s, though
 /// the server takes a second for each.
 #[test]
-fn c15_waiting_counts_from_the_due_time() {
+fn waiting_counts_from_the_due_time() {
     let plan = queue(
         "constant",
         "5/s",
@@ -306,9 +306,9 @@ fn c15_waiting_counts_from_the_due_time() {
     assert!(records(&plan).iter().all(|r| r.ended.since(r.at_provider.unwrap()) == Duration::from_secs(1)));
 }
 
-/// C17: a short run at an absurd rate has a length, and no number that is none.
+/// As in giltene/wrk2#138: a short run at an absurd rate has a length, and no number that is none.
 #[test]
-fn c17_a_short_run_at_an_absurd_rate_is_as_long_as_it_was() {
+fn a_short_run_at_an_absurd_rate_is_as_long_as_it_was() {
     let plan = queue(
         "constant",
         "166614.2/s",

@@ -152,6 +152,19 @@ pub enum Failure {
     Unknown,
 }
 
+/// A call whose end nobody knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unknown {
+    /// Which.
+    pub id: Id,
+    /// On whose behalf it was made.
+    pub tenant: TenantId,
+    /// What stays held for it.
+    pub hold: Tokens,
+    /// When the lease ends, and with it the hold; unless [`Event::Reconciled`] comes before.
+    pub until: Moment,
+}
+
 /// What the shell has to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {

@@ -1,12 +1,11 @@
 //! `tenfold report`: a report in another form.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
 
 use super::run::{format, print, style};
-use super::{complain, exit, faults};
-use crate::report::{self, Format, Report};
+use super::{complain, exit, faults, reports};
+use crate::report::{Format, Report};
 
 /// Show the report of a run again, in any form
 #[derive(Debug, clap::Args)]
@@ -49,21 +48,11 @@ impl Args {
     }
 
     fn read(&self) -> Result<Report, String> {
-        let name = self.name();
-        // one byte more than is allowed shows that there are too many, however many there are
-        let most = report::MOST_BYTES + 1;
-        let mut bytes = Vec::new();
-        let got = if self.is_stdin() {
-            io::stdin().lock().take(most).read_to_end(&mut bytes)
-        } else {
-            File::open(&self.file).and_then(|file| file.take(most).read_to_end(&mut bytes))
-        };
-        got.map_err(|e| format!("{name}: the report cannot be read: {e}"))?;
-        let mut report = report::read(&bytes).map_err(|error| match error.place {
-            Some((line, column)) => format!("{name}:{line}:{column}: {error}"),
-            None => format!("{name}: {error}"),
-        })?;
-        report.run.path = (!self.is_stdin()).then_some(name);
+        if self.is_stdin() {
+            return reports::read_from(&self.name(), io::stdin().lock());
+        }
+        let mut report = reports::read(&self.file)?;
+        report.run.path = Some(self.name());
         Ok(report)
     }
 }

@@ -6,12 +6,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::diff::{MOST_RUNS, Side};
-use crate::report::{Report, SCHEMA};
+use crate::report::{self, MOST_BYTES, Report};
 
 /// The name a report has in a directory.
 const NAME: &str = "report.json";
-/// The longest file that is read: an hour's run has a few megabytes.
-const MOST_BYTES: u64 = 64 << 20;
 /// How deep directories are searched.
 const DEPTH: u32 = 8;
 
@@ -58,42 +56,20 @@ pub(super) fn side(arg: &str) -> Result<Side, String> {
 /// The report in `file`.
 pub(super) fn read(file: &Path) -> Result<Report, String> {
     let name = file.display();
-    let mut bytes = Vec::new();
-    let opened = fs::File::open(file).and_then(|open| open.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-    opened.map_err(|e| format!("{name}: the report cannot be read: {e}"))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("{name}: longer than any report ({} MiB is the most)", MOST_BYTES >> 20));
-    }
-    parse(&bytes).map_err(|why| format!("{name}: {why}"))
+    let open = fs::File::open(file).map_err(|e| format!("{name}: the report cannot be read: {e}"))?;
+    read_from(&name.to_string(), open)
 }
 
-fn parse(bytes: &[u8]) -> Result<Report, String> {
-    #[derive(serde::Deserialize)]
-    struct Head {
-        schema: Option<String>,
-    }
-    let head: Head = serde_json::from_slice(bytes).map_err(|e| match e.classify() {
-        serde_json::error::Category::Eof => {
-            format!("the report is cut short ({e}): it was not written to its end")
-        }
-        serde_json::error::Category::Data => format!("no tenfold report: {e}"),
-        _ => format!("no JSON, so no tenfold report: {e}"),
-    })?;
-    match head.schema.as_deref() {
-        Some(SCHEMA) => {}
-        Some(other) => {
-            let (kind, version) = SCHEMA.split_once('/').unwrap_or((SCHEMA, ""));
-            let newer = other.strip_prefix(kind).and_then(|rest| rest.strip_prefix('/')?.parse::<u32>().ok());
-            return Err(match newer {
-                Some(number) if version.parse().is_ok_and(|own: u32| number > own) => format!(
-                    "written by a newer tenfold (`{other}`, this one reads `{SCHEMA}`): read it with that one"
-                ),
-                _ => format!("`{other}` is no report: this reads `{SCHEMA}`"),
-            });
-        }
-        None => return Err("no tenfold report: `schema` is missing".to_owned()),
-    }
-    serde_json::from_slice(bytes).map_err(|e| format!("a report by its schema, but broken: {e}"))
+/// The report that `source`, called `name`, gives.
+pub(super) fn read_from(name: &str, source: impl Read) -> Result<Report, String> {
+    let mut bytes = Vec::new();
+    // one byte more than is allowed shows that there are too many, however many there are
+    let got = source.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+    got.map_err(|e| format!("{name}: the report cannot be read: {e}"))?;
+    report::read(&bytes).map_err(|error| match error.place {
+        Some((line, column)) => format!("{name}:{line}:{column}: {error}"),
+        None => format!("{name}: {error}"),
+    })
 }
 
 /// Every [`NAME`] under `dir`, in the order of their paths. Links to directories are not followed.
@@ -132,29 +108,14 @@ mod tests {
 
     const GOOD: &str = include_str!("../../fixtures/golden/passed.json");
 
-    fn said(text: &str) -> String {
-        parse(text.as_bytes()).unwrap_err()
-    }
-
     #[test]
-    fn a_file_that_is_no_report_gets_one_clear_message() {
-        assert!(parse(GOOD.as_bytes()).is_ok());
-        assert!(said(&GOOD[..500]).starts_with("the report is cut short ("));
-        assert!(said("").starts_with("the report is cut short ("));
-        assert!(said("tenfold: 1\n").starts_with("no JSON, so no tenfold report: "));
-        assert!(said("[1, 2]").starts_with("no tenfold report: "), "{}", said("[1, 2]"));
-        assert_eq!(said("{\"results\": []}"), "no tenfold report: `schema` is missing");
-        assert!(said(&GOOD.replace("report/1", "report/2")).starts_with("written by a newer tenfold"));
-        assert!(said(&GOOD.replace("report/1", "forecast/1")).contains("is no report"));
-        let broken = said(&GOOD.replace("\"offered\"", "\"ofered\""));
-        assert!(broken.contains("missing field `offered` at line"), "{broken}");
-        assert!(
-            said(&GOOD.replace("\"seed\": 7", "\"seed\": 1e999")).contains("broken: number out of range")
-        );
-        assert!(said(&"[".repeat(100_000)).starts_with("no tenfold report: "));
-        let deep = format!("{{\"schema\": \"{SCHEMA}\", \"run\": {}", "[".repeat(100_000));
-        assert!(parse(deep.as_bytes()).is_err(), "and the stack holds");
-        assert!(parse(&[0xff, 0xfe, 0x00]).is_err());
+    fn a_file_that_is_no_report_gets_one_clear_message_with_its_place() {
+        let said = |text: &str| read_from("x.json", text.as_bytes()).unwrap_err();
+        assert!(read_from("x.json", GOOD.as_bytes()).is_ok());
+        assert!(said(&GOOD[..500]).starts_with("x.json:"), "{}", said(&GOOD[..500]));
+        assert!(said("{\"results\": []}").starts_with("x.json: it is no report"));
+        let deep = format!("{{\"schema\": \"tenfold.report/1\", \"run\": {}", "[".repeat(100_000));
+        assert!(said(&deep).starts_with("x.json:"), "and the stack holds");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue};
 use super::config::Deadline;
 use super::refusal::Refusal;
 use crate::admission::{Tenant, TenantId};
-use crate::provider::wire::{caller_of, headers as names, openai};
+use crate::provider::wire::{Api, caller_of, headers as names};
 use crate::units::Tokens;
 
 /// The most tokens a request may name: beyond it is a slip of the pen, and sums stay far from overflow.
@@ -103,33 +103,30 @@ fn fnv(bytes: &[u8]) -> u64 {
         .fold(0xCBF2_9CE4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
 }
 
-/// Tokens of the prompt, and the most of the answer.
-pub(super) fn tokens(body: &[u8]) -> Result<(Tokens, Tokens), Refusal> {
+/// Tokens of the prompt, and the most of the answer, of a request in the form of `api`.
+pub(super) fn tokens(api: &dyn Api, body: &[u8]) -> Result<(Tokens, Tokens), Refusal> {
     let bad = |param, message: String| Err(Refusal::Malformed { param, message });
-    let request: openai::Request = match serde_json::from_slice(body) {
-        Ok(request) => request,
-        Err(error) => return bad(None, format!("the body is no chat completion request: {error}")),
+    let asked = match api.read(body) {
+        Ok(asked) => asked,
+        Err(why) => return bad(None, format!("the body is no {} request: {why}", api.name())),
     };
-    let name = if request.max_completion_tokens.is_some() { "max_completion_tokens" } else { "max_tokens" };
-    let Some(most) = request.max_output() else {
-        return bad(
-            Some("max_completion_tokens"),
-            "`max_completion_tokens` (or `max_tokens`) is missing: without it no tokens can be reserved"
-                .into(),
-        );
+    let field = asked.max_output_field;
+    let Some(most) = asked.max_output else {
+        return bad(Some(field), format!("`{field}` is missing: without it no tokens can be reserved"));
     };
     if most == Tokens::ZERO || most > MOST_TOKENS {
-        return bad(Some(name), format!("`{name}` is {most}: it must lie between 1 and {MOST_TOKENS}"));
+        return bad(Some(field), format!("`{field}` is {most}: it must lie between 1 and {MOST_TOKENS}"));
     }
-    Ok((request.prompt_words(), most))
+    Ok((asked.prompt, most))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::wire::openai::OpenAi;
 
     fn fault(body: &str) -> (Option<&'static str>, String) {
-        match tokens(body.as_bytes()) {
+        match tokens(&OpenAi, body.as_bytes()) {
             Err(Refusal::Malformed { param, message }) => (param, message),
             other => panic!("{body}: {other:?}"),
         }
@@ -139,7 +136,7 @@ mod tests {
     fn the_hold_is_the_prompt_and_the_most_of_the_answer() {
         let body =
             |max: &str| format!(r#"{{"model":"m","messages":[{{"role":"user","content":"a b c"}}],{max}}}"#);
-        let read = |max| tokens(body(max).as_bytes());
+        let read = |max| tokens(&OpenAi, body(max).as_bytes());
         assert_eq!(read(r#""max_tokens":5"#), Ok((Tokens::new(3), Tokens::new(5))));
         assert_eq!(read(r#""max_tokens":5,"max_completion_tokens":7"#), Ok((Tokens::new(3), Tokens::new(7))));
         assert_eq!(read(r#""max_tokens":5,"n":1,"tools":[{"x":{}}]"#), Ok((Tokens::new(3), Tokens::new(5))));
@@ -158,10 +155,10 @@ mod tests {
             assert!(message.contains("max_tokens") || message.contains("out of range"), "{message}");
         }
         for body in ["", "{", "[]", "null", "\u{0}", "{\"max_tokens\":5"] {
-            assert!(fault(body).1.contains("no chat completion request"), "{body}");
+            assert!(fault(body).1.contains("no openai request"), "{body}");
         }
         let deep = format!("{}{}", r#"{"messages":"#, "[".repeat(100_000));
-        assert!(fault(&deep).1.contains("no chat completion request"));
+        assert!(fault(&deep).1.contains("no openai request"));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::refusal::Refusal;
 use super::reply::Reply;
 use super::shell::{Shell, Terms, Verdict};
 use super::ticket::Ticket;
-use super::upstream;
+use super::{unknown, upstream};
 use crate::units::{Bytes, Moment};
 
 /// What all requests share.
@@ -55,10 +55,19 @@ impl Gateway {
             }
             return Ok(Rc::clone(&self).complete(request, dialect).await);
         }
+        if let Some(number) = path.strip_prefix(unknown::PATH).and_then(|rest| rest.strip_prefix('/')) {
+            if *request.method() != Method::POST {
+                return Ok(refuse(Refusal::Method { allowed: "POST" }));
+            }
+            let number = number.to_owned();
+            let done = unknown::reconcile(&self.shell, &number, request).await;
+            return Ok(done.unwrap_or_else(|refusal| refuse(refusal)));
+        }
         Ok(match path {
             "/healthz" if get => page("text/plain; charset=utf-8", "ok\n".into()),
             "/metrics" if get => page("text/plain; version=0.0.4; charset=utf-8", self.shell.metrics()),
-            "/healthz" | "/metrics" => refuse(Refusal::Method { allowed: "GET, HEAD" }),
+            unknown::PATH if get => unknown::list(&self.shell),
+            "/healthz" | "/metrics" | unknown::PATH => refuse(Refusal::Method { allowed: "GET, HEAD" }),
             _ => refuse(Refusal::NotFound),
         })
     }
@@ -115,7 +124,7 @@ impl Gateway {
             }
             Err(_) => return Err(Refusal::SlowBody),
         };
-        let (prompt, max_output) = ask::tokens(&body)?;
+        let (prompt, max_output) = ask::tokens(self.config.api, &body)?;
         let operation = ask::key(&head.headers)?.map(|key| {
             self.digests.operation(tenant, key.as_bytes(), (&head.method, head.uri.path()), &body)
         });

@@ -6,7 +6,8 @@ use http::HeaderName;
 use serde_json::{Value, json};
 
 use crate::admission;
-use crate::provider::wire::{DeadlineForm, headers, openai};
+use crate::provider::wire::openai::{self, OpenAi};
+use crate::provider::wire::{Api, DeadlineForm, headers};
 use crate::units::{Bytes, Read, Reader, plain_duration};
 
 /// Headers that mean something else here.
@@ -19,7 +20,9 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The provider, `http://host:port` or `https://…`, without a path.
     pub provider: String,
-    /// The path that is served, and called at the provider.
+    /// The API that callers and provider speak.
+    pub api: &'static dyn Api,
+    /// The path that is served, and called at the provider: the API's, unless another is named.
     pub path: String,
     /// What it decides by.
     pub admission: admission::Config,
@@ -61,8 +64,11 @@ impl Read for Config {
                 None
             }
         };
-        let path =
-            map.reader("path").map_or_else(|| Some(openai::PATH.to_owned()), |r| r.parse("a path", path));
+        let api = map.or("api", &OpenAi as &dyn Api);
+        let path = match map.reader("path") {
+            Some(reader) => reader.parse("a path", path),
+            None => api.map(|api| api.path().to_owned()),
+        };
         let deadline = map.or("deadline", Deadline::standard());
         let max_body = map.or("max_body", Bytes::new(4_000_000));
         let ca_file = map.reader("ca_file").map_or(Some(None), |r| String::read(&r).map(|p| Some(p.into())));
@@ -75,6 +81,7 @@ impl Read for Config {
         Some(Self {
             listen: listen?,
             provider: provider?,
+            api: api?,
             path: path?,
             admission: admission?,
             deadline: deadline?,
@@ -91,6 +98,7 @@ impl Config {
         let mut all = self.admission.to_json();
         all["listen"] = json!(self.listen.to_string());
         all["provider"] = json!(self.provider);
+        all["api"] = json!(self.api.name());
         all["path"] = json!(self.path);
         all["deadline"] = json!({
             "header": self.deadline.header.as_str(),

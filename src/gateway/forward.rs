@@ -17,7 +17,7 @@ use super::shell::Verdict;
 use super::ticket::Ticket;
 use super::upstream;
 use crate::admission::Failure;
-use crate::provider::wire::openai;
+use crate::provider::wire::Api;
 
 /// An answer up to this size is read whole before it is passed on: its usage is read, one that breaks off becomes a
 /// 502 instead of half an answer, and it can be kept for those who send the same.
@@ -94,7 +94,7 @@ impl Gateway {
             _ if status == StatusCode::SERVICE_UNAVAILABLE || status.as_u16() == OVERLOADED => {
                 ticket.repeatable(CallEnd::Busy);
             }
-            _ => return Called::Done(pass_back(answer, ticket, until).await),
+            _ => return Called::Done(pass_back(self.config.api, answer, ticket, until).await),
         }
         // read to its end, so that the connection can be used again; a long or slow one is not worth it
         let _ = timeout(DRAIN, collect(reqwest::Body::from(answer), COLLECT)).await;
@@ -104,7 +104,12 @@ impl Gateway {
 
 /// Passes a provider's answer back and closes the ticket at its end. An error of the caller's cost nothing; an error of
 /// the provider's may have cost its tokens.
-async fn pass_back(answer: reqwest::Response, ticket: Ticket, mut until: Pin<Box<Sleep>>) -> Reply {
+async fn pass_back(
+    api: &dyn Api,
+    answer: reqwest::Response,
+    ticket: Ticket,
+    mut until: Pin<Box<Sleep>>,
+) -> Reply {
     let (head, mut body) = Response::<reqwest::Body>::from(answer).into_parts();
     let status = head.status;
     let ending = if status.is_success() {
@@ -138,7 +143,7 @@ async fn pass_back(answer: reqwest::Response, ticket: Ticket, mut until: Pin<Box
         Begun::Whole(body) => {
             let stored = Rc::new(Stored { status, headers, body });
             match ending {
-                Ending::Success => ticket.settled(openai::used_tokens(&stored.body), Some(&stored)),
+                Ending::Success => ticket.settled(api.used(&stored.body), Some(&stored)),
                 Ending::Failure(how, end) => ticket.failed(how, end),
             }
             Reply::Whole(stored)

@@ -23,6 +23,7 @@ mod runs;
 mod server;
 mod shell;
 mod ticket;
+mod unknown;
 mod upstream;
 
 pub use config::{Config, Deadline};

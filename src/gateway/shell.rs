@@ -11,6 +11,7 @@ use super::refusal::Refusal;
 use super::reply::{Reply, Stored};
 use super::runs::Runs;
 use super::ticket::{Ticket, Word};
+use super::unknown::Call;
 use crate::admission::{Admission, Ask, Config, Effect, Event, Failure, Id, Operation, TenantId};
 use crate::units::{Bytes, Moment, Tokens};
 
@@ -143,6 +144,30 @@ impl Shell {
         let state = self.state.borrow();
         let holdings = Holdings { attached: state.runs.attached(), kept: state.runs.kept() };
         state.counts.render(&state.machine.gauge(), holdings)
+    }
+
+    /// The calls whose end nobody knows, as of now.
+    pub(crate) fn unknown(&self) -> Vec<Call> {
+        self.step(Event::Wake);
+        let (now, state) = (self.now(), self.state.borrow());
+        let tenant = |tenant: TenantId| self.tenants.get(usize::from(tenant.0)).cloned().unwrap_or_default();
+        let calls = state.machine.unknown_ends().map(|call| Call {
+            id: call.id.0,
+            tenant: tenant(call.tenant).to_string(),
+            hold_tokens: call.hold.get(),
+            held_for_s: call.until.since(now).as_secs_f64(),
+        });
+        calls.collect()
+    }
+
+    /// Somebody found out what call `id` used. False if there is no call of unknown end by that number.
+    pub(crate) fn reconcile(&self, id: u64, used: Tokens) -> bool {
+        self.step(Event::Wake);
+        let unknown = self.state.borrow().machine.unknown_ends().any(|call| call.id == Id(id));
+        if unknown {
+            self.step(Event::Reconciled { id: Id(id), used });
+        }
+        unknown
     }
 
     /// Takes no new work, and refuses what waits. What is at the provider goes on, and whoever waits for its answer

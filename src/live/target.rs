@@ -88,6 +88,7 @@ fn configuration(embedded: &Embedded, plan: &Plan, provider_url: &str) -> Result
     Ok(gateway::Config {
         listen: ([127, 0, 0, 1], 0).into(),
         provider: provider_url.to_owned(),
+        api: plan.provider.api,
         path: plan.target.request.path.clone(),
         admission: embedded.admission.clone(),
         deadline: gateway::Deadline {

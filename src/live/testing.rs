@@ -11,7 +11,8 @@ use std::time::Duration;
 use crate::plan::{
     DeadlineForm, DeadlineHeader, Expect, Plan, Refusal, Target, TargetKind, TargetRequest, Validity,
 };
-use crate::provider::{self, Api, Charge, Count, Engine, Quota, Service, Window};
+use crate::provider::wire::openai::OpenAi;
+use crate::provider::{self, Charge, Count, Engine, Quota, Service, Window};
 use crate::units::{Faults, Key, Node, Place, Rate, Ratio, Read as _, Reader, Share, Value};
 use crate::workload::{Late, Load, Mix, Phase, Probes, arrivals};
 
@@ -27,7 +28,7 @@ pub(super) fn plan(url: &str) -> Plan {
             listen: "127.0.0.1:0".into(),
             advertise: None,
             engine: Engine::Wiremock,
-            api: Api::OpenAi,
+            api: &OpenAi,
             count: Count::Words,
             quota: Quota {
                 tokens: Rate::per_minute(1_000_000).unwrap(),

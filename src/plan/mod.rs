@@ -31,6 +31,6 @@ pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
     Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
-pub use parse::{Loaded, parse, parse_variant};
+pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant};
 pub use source::Source;
 pub use variants::Variant;

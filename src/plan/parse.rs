@@ -7,6 +7,9 @@ use crate::provider;
 use crate::units::{Fault, Faults, MapReader, Ratio, Read, Reader};
 use crate::workload::{Load, Mix, Probes};
 
+/// `max_outstanding` where a plan names none.
+pub const DEFAULT_OUTSTANDING: u32 = 20_000;
+
 /// The largest `max_outstanding`: more connections than any machine has ports for.
 const MOST_OUTSTANDING: u32 = 1_000_000;
 
@@ -79,7 +82,7 @@ fn read(reader: &Reader<'_>) -> Option<Plan> {
     let requests: Option<Mix> = map.need("requests");
     let provider: Option<provider::Config> = map.need("provider");
     let target = match map.reader("target") {
-        Some(target) => target::read(&target, provider.as_ref().map(|p| &p.quota)),
+        Some(target) => target::read(&target, provider.as_ref()),
         None => {
             map.here().fault("`target` is missing");
             None
@@ -163,7 +166,7 @@ fn read_name(map: &mut MapReader<'_>) -> Option<String> {
 
 /// The most requests open at once.
 fn read_outstanding(map: &mut MapReader<'_>) -> Option<u32> {
-    let Some(reader) = map.reader("max_outstanding") else { return Some(20_000) };
+    let Some(reader) = map.reader("max_outstanding") else { return Some(DEFAULT_OUTSTANDING) };
     let count = u32::read(&reader)?;
     if count == 0 || count > MOST_OUTSTANDING {
         reader.fault(format!("`max_outstanding` is 1 to {MOST_OUTSTANDING}"));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use super::address::Address;
 use super::{DeadlineForm, DeadlineHeader, Embedded, MemorySource, Spawn, Target, TargetKind, TargetRequest};
 use crate::admission::{self, Budgets};
-use crate::provider::{self, wire::headers};
+use crate::provider;
+use crate::provider::wire::{headers, openai};
 use crate::units::{MapReader, Rate, Read, Reader};
 
 /// Headers tenfold sets itself, and those that belong to the connection.
@@ -41,10 +42,10 @@ pub(super) fn standard_budgets(quota: Option<&provider::Quota>) -> Option<Budget
     }
 }
 
-/// Reads `target`. Budgets that are not named follow `quota`.
-pub(super) fn read(reader: &Reader<'_>, quota: Option<&provider::Quota>) -> Option<Target> {
+/// Reads `target`. Budgets that are not named follow the quota of `provider`, and a path its API.
+pub(super) fn read(reader: &Reader<'_>, provider: Option<&provider::Config>) -> Option<Target> {
     let mut map = reader.map()?;
-    let standard = standard_budgets(quota);
+    let standard = standard_budgets(provider.map(|provider| &provider.quota));
     let embedded = map.reader("embedded");
     let spawn = map.reader("spawn");
     let url = map.reader("url");
@@ -71,7 +72,8 @@ pub(super) fn read(reader: &Reader<'_>, quota: Option<&provider::Quota>) -> Opti
             None
         }
     };
-    let request = read_request(map.reader("request").as_ref(), kind.as_ref());
+    let api_path = provider.map_or(openai::PATH, |provider| provider.api.path());
+    let request = read_request(map.reader("request").as_ref(), kind.as_ref(), api_path);
     let deadline = map.or("deadline", DeadlineHeader::default());
     let memory = match map.reader("memory") {
         None => Some(None),
@@ -127,7 +129,11 @@ fn origin(text: &str) -> Result<String, String> {
     }
 }
 
-fn read_request(reader: Option<&Reader<'_>>, kind: Option<&TargetKind>) -> Option<TargetRequest> {
+fn read_request(
+    reader: Option<&Reader<'_>>,
+    kind: Option<&TargetKind>,
+    api_path: &str,
+) -> Option<TargetRequest> {
     let health = match kind {
         Some(TargetKind::Spawn(spawn)) => {
             Address::parse(&spawn.ready).map_or_else(|_| "/".into(), |ready| ready.path)
@@ -135,7 +141,7 @@ fn read_request(reader: Option<&Reader<'_>>, kind: Option<&TargetKind>) -> Optio
         _ => "/healthz".to_owned(),
     };
     let standard = TargetRequest {
-        path: "/v1/chat/completions".into(),
+        path: api_path.into(),
         model: "rehearsal".into(),
         headers: BTreeMap::new(),
         ca_file: None,

@@ -30,7 +30,7 @@ pub(crate) fn plan() -> Plan {
             listen: "127.0.0.1:0".into(),
             advertise: None,
             engine: provider::Engine::Wiremock,
-            api: provider::Api::OpenAi,
+            api: &provider::wire::openai::OpenAi,
             count: provider::Count::Words,
             quota,
             service: provider::Service {

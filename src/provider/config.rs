@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use super::wire::Api;
+use super::wire::openai::OpenAi;
 use crate::units::{Rate, Ratio, Read, Reader, Tokens};
 
 /// The provider's part of a plan.
@@ -12,7 +14,7 @@ pub struct Config {
     /// The shell that serves it.
     pub engine: Engine,
     /// The wire format.
-    pub api: Api,
+    pub api: &'static dyn Api,
     /// How tokens are counted.
     pub count: Count,
     /// What may be used.
@@ -30,13 +32,6 @@ pub struct Config {
 pub enum Engine {
     /// A wiremock server: whole answers.
     Wiremock,
-}
-
-/// The wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Api {
-    /// OpenAI chat completions.
-    OpenAi,
 }
 
 /// How both sides count tokens.
@@ -149,7 +144,7 @@ impl Read for Config {
         let listen = map.or("listen", "127.0.0.1:0".to_owned());
         let advertise = map.get("advertise");
         let engine = map.or("engine", Engine::Wiremock);
-        let api = map.or("api", Api::OpenAi);
+        let api = map.or("api", &OpenAi as &dyn Api);
         let count = map.or("count", Count::Words);
         let quota = map.need("quota");
         let service = map.need("service");
@@ -231,7 +226,6 @@ macro_rules! read_named {
 }
 
 read_named!(Engine, "engine", "wiremock" => Wiremock);
-read_named!(Api, "API", "openai" => OpenAi);
 read_named!(Law, "law of service times", "exponential" => Exponential, "fixed" => Fixed);
 read_named!(Count, "way to count tokens", "words" => Words);
 read_named!(Window, "quota window", "bucket" => Bucket);

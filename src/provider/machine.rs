@@ -150,7 +150,8 @@ fn unit(n: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::provider::{Api, Charge, Count, Engine, Law, Quota, Service, Slots, Window};
+    use crate::provider::wire::openai::OpenAi;
+    use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Slots, Window};
     use crate::units::Ratio;
 
     fn provider() -> Provider {
@@ -162,7 +163,7 @@ mod tests {
             listen: "127.0.0.1:0".into(),
             advertise: None,
             engine: Engine::Wiremock,
-            api: Api::OpenAi,
+            api: &OpenAi,
             count: Count::Words,
             quota: Quota {
                 tokens: Rate::per_minute(60_000).unwrap(),

@@ -8,5 +8,5 @@ mod machine;
 mod slots;
 pub mod wire;
 
-pub use config::{Api, Charge, Config, Count, Engine, Fault, Law, Quota, Service, Slots, Window};
+pub use config::{Charge, Config, Count, Engine, Fault, Law, Quota, Service, Slots, Window};
 pub use machine::{Answer, Call, Limits, Provider};

@@ -29,6 +29,7 @@ mod sentences;
 mod table;
 mod tame;
 mod terminal;
+mod unusual;
 
 pub use build::{Inputs, RunHeader};
 pub use dry_run::DryRun;

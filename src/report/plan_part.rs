@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::unusual;
 use crate::plan::{CheckOverride, Limit, Plan, TargetKind, Tolerance};
-use crate::provider::Law;
 use crate::units::plain_duration;
-use crate::workload::{Late, OnRefusal};
+use crate::workload::Late;
 
 /// What of a plan tells two runs apart. Headers and environments stay out: they may hold secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub struct PlanPart {
     /// Later than this a request was not sent; `null` if it was sent however late.
     #[serde(default)]
     pub drop_after_s: Option<f64>,
-    /// What else of the load, the requests and the provider is not as usual, by the path of its key.
+    /// What else of the load, the requests, the provider and what is expected is not as usual, by the path of its key.
     #[serde(default)]
     pub unusual: BTreeMap<String, String>,
     /// How refusals were told.
@@ -192,7 +192,7 @@ impl PlanPart {
                 Late::Send => None,
                 Late::DropAfter(span) => Some(span.as_secs_f64()),
             },
-            unusual: unusual(plan),
+            unusual: unusual::keys(plan),
             refusal: RefusalPart {
                 shed: plan.expect.refusal.shed.clone(),
                 throttled: plan.expect.refusal.throttled.clone(),
@@ -202,31 +202,6 @@ impl PlanPart {
             diff: plan.diff.iter().map(|(name, most)| (name.clone(), TolerancePart::of(*most))).collect(),
         }
     }
-}
-
-/// Keys that few plans have, in words that differ where they do.
-fn unusual(plan: &Plan) -> BTreeMap<String, String> {
-    let (load, provider) = (&plan.load, &plan.provider);
-    let mut keys = BTreeMap::new();
-    let arrivals = format!("{:?}", load.arrivals);
-    if !arrivals.eq_ignore_ascii_case(load.arrivals.name()) {
-        keys.insert("load.arrivals".to_owned(), arrivals);
-    }
-    for class in plan.requests.classes().iter().filter(|class| class.on_refusal != OnRefusal::GiveUp) {
-        keys.insert(format!("requests.{}.on_refusal", class.name), format!("{:?}", class.on_refusal));
-    }
-    if provider.service.law != Law::Fixed {
-        keys.insert("provider.service.law".to_owned(), format!("{:?}", provider.service.law).to_lowercase());
-    }
-    if let Some(slots) = provider.slots {
-        keys.insert("provider.slots".to_owned(), format!("{}, {} may wait", slots.count, slots.queue));
-    }
-    for (i, fault) in provider.faults.iter().enumerate() {
-        let (at, lasts) = (plain_duration(fault.at), plain_duration(fault.lasts));
-        let text = format!("at {at} for {lasts}: {} of capacity", fault.capacity);
-        keys.insert(format!("provider.faults.{i}"), text);
-    }
-    keys
 }
 
 impl CheckSetting {

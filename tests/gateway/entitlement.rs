@@ -90,8 +90,9 @@ fn entitlement_is_told_from_scarcity() {
     assert_eq!(gateway.read("requests_total{outcome=\"shed\"}"), 1);
 }
 
+/// As in digitalocean/nginxconfig.io#377.
 #[test]
-fn c44_the_time_a_throttled_caller_is_told_is_what_it_takes() {
+fn the_time_a_throttled_caller_is_told_is_what_it_takes() {
     let upstream = Upstream::start();
     let tenants = json!({ "tenants": [{ "name": "a", "requests": "5/min", "burst": "144s" }] });
     let gateway = Running::start(with(plenty(), tenants), &upstream);
@@ -170,8 +171,9 @@ fn a_more_important_newcomer_takes_a_waiting_place() {
     assert!(next.head.contains("x-request-id: high") && next.head.contains("x-tier: 0"));
 }
 
+/// As in lzvxck/seri-agent#125.
 #[test]
-fn c55_tenants_inside_their_limits_never_spend_more_than_the_provider_gives() {
+fn tenants_inside_their_limits_never_spend_more_than_the_provider_gives() {
     let upstream = Upstream::start();
     let tenant = |name: &str| json!({ "name": name, "requests": "10/min", "burst": "60s" });
     let policy = json!({

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Running, Upstream, chat, plenty, still, with};
+use crate::support::{Caller, Running, Upstream, chat, plenty, still, with};
 
 /// So many calls at the provider at once, and tokens for any number.
 fn slots(count: u32) -> serde_json::Value {
@@ -56,8 +56,9 @@ fn refused_requests_take_from_no_budget() {
     assert_eq!(third.answer().status, 200, "the third of three: 40 refusals took none of them");
 }
 
+/// As in BerriAI/litellm#39309.
 #[test]
-fn c57_a_refusal_for_concurrency_costs_no_request() {
+fn a_refusal_for_concurrency_costs_no_request() {
     let upstream = Upstream::start();
     let policy = json!({ "bound": { "requests": 0 }, "tenants": [{ "name": "t", "requests": "2/min", "burst": "60s" }] });
     let gateway = Running::start(with(slots(1), policy), &upstream);
@@ -73,8 +74,9 @@ fn c57_a_refusal_for_concurrency_costs_no_request() {
     assert_eq!(send().answer().status, 429, "and that were its two");
 }
 
+/// As in BerriAI/litellm#16011.
 #[test]
-fn c58_the_provider_never_sees_more_calls_at_once_than_configured() {
+fn the_provider_never_sees_more_calls_at_once_than_configured() {
     let upstream = Upstream::start();
     let gateway = Running::start(slots(10), &upstream);
     let _callers: Vec<_> = (0..40).map(|n| gateway.call(&format!("r{n}"), &chat(5, 5))).collect();
@@ -103,8 +105,9 @@ fn a_slot_is_held_until_the_last_byte_of_a_stream() {
     assert_eq!(gateway.read("forwards_total"), 2);
 }
 
+/// As in BerriAI/litellm#13774.
 #[test]
-fn c59_ten_callers_who_give_up_leave_nothing_at_the_provider() {
+fn ten_callers_who_give_up_leave_nothing_at_the_provider() {
     let upstream = Upstream::start();
     let gateway = Running::start(plenty(), &upstream);
     let callers: Vec<_> = (0..10).map(|n| gateway.call(&format!("r{n}"), &chat(5, 5))).collect();
@@ -112,4 +115,47 @@ fn c59_ten_callers_who_give_up_leave_nothing_at_the_provider() {
     drop(callers);
     assert!(calls.iter_mut().all(|call| call.was_closed()), "each call was ended by the gateway");
     gateway.until("upstream_calls_total{end=\"cancelled\"}", 10);
+}
+
+/// What is unknown stays held until an operator says what became of it.
+#[test]
+fn what_became_of_a_call_can_be_said_by_whoever_knows() {
+    let upstream = Upstream::start();
+    let gateway = Running::start(with(slots(1), json!({ "upstream": { "lease": "1h" } })), &upstream);
+    let caller = gateway.call("a", &chat(60, 40));
+    let mut call = upstream.next();
+    drop(caller);
+    assert!(call.was_closed());
+    gateway.until("unknown_requests", 1);
+    let _waits = gateway.call("b", &chat(5, 5));
+    gateway.until("queue_requests", 1);
+    assert_eq!(gateway.read("held_tokens"), 100);
+
+    let operator = |method: &str, path: &str, body: &str| {
+        let length = body.len();
+        let text = format!("{method} {path} HTTP/1.1\r\nhost: g\r\ncontent-length: {length}\r\n\r\n{body}");
+        Caller::send(gateway.address, &text)
+    };
+    let list = operator("GET", "/unknown", "").answer().json();
+    let listed = &list["unknown"][0];
+    assert_eq!((&listed["hold_tokens"], &listed["tenant"]), (&json!(100), &json!("")));
+    assert!(listed["held_for_s"].as_f64().is_some_and(|left| left > 3_500.0 && left <= 3_600.0));
+    let path = format!("/unknown/{}", listed["id"]);
+    for (method, path, body, status) in [
+        ("GET", path.as_str(), "", 405),
+        ("POST", &path, "{}", 400),
+        ("POST", &path, r#"{"used_tokens": -1}"#, 400),
+        ("POST", &path, r#"{"used_tokens": 1, "more": 2}"#, 400),
+        ("POST", &path, &" ".repeat(1_025), 413),
+        ("POST", "/unknown/77", r#"{"used_tokens": 1}"#, 404),
+        ("POST", "/unknown/x", r#"{"used_tokens": 1}"#, 404),
+    ] {
+        assert_eq!(operator(method, path, body).answer().status, status, "{method} {path} {body}");
+    }
+    assert_eq!(gateway.read("held_tokens"), 100, "none of these gave anything back");
+    operator("POST", &path, r#"{"used_tokens": 70}"#).read_until("HTTP/1.1 204 ");
+    upstream.next();
+    gateway.until("unknown_requests", 0);
+    assert_eq!((gateway.read("held_tokens"), gateway.read("in_flight_requests")), (10, 1), "the slot is b's");
+    assert_eq!(operator("POST", &path, r#"{"used_tokens": 70}"#).answer().status, 404, "it is settled");
 }

@@ -88,8 +88,9 @@ fn a_hold_of_unknown_end_comes_back_when_its_lease_ends() {
     assert_eq!(caller.answer().status, 200, "its slot is free again");
 }
 
+/// As in envoyproxy/envoy#15168.
 #[test]
-fn c49_a_full_queue_is_not_a_broken_provider() {
+fn a_full_queue_is_not_a_broken_provider() {
     let upstream = Upstream::start();
     let gateway = Running::start(
         with(still(), json!({ "bound": { "requests": 1 }, "retry_after": "room" })),
@@ -118,8 +119,9 @@ fn c49_a_full_queue_is_not_a_broken_provider() {
     assert_eq!(gateway.read("requests_total{outcome=\"failed\"}"), 3);
 }
 
+/// As in alexfernandez/loadtest#204.
 #[test]
-fn c113_every_way_a_call_can_end_has_a_name_and_a_count() {
+fn every_way_a_call_can_end_has_a_name_and_a_count() {
     let upstream = Upstream::start();
     let once = json!({ "upstream": { "attempts": 1 } });
     let gateway = Running::start(with(plenty(), once), &upstream);

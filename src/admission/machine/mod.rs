@@ -13,7 +13,7 @@ use super::queue::{Layout, Queue};
 use super::retries::Retries;
 use super::retry_after::Reserve;
 use super::retry_after::promises::Promises;
-use super::{Ask, Config, Effect, Event, Gauge, Id};
+use super::{Ask, Config, Effect, Event, Gauge, Id, Unknown};
 use crate::units::{Dense, Moment, Rate, Tokens};
 
 /// The machine. See the module's head for its laws.
@@ -145,6 +145,14 @@ impl Admission {
     /// Whether a request whose caller left is not forwarded any more.
     pub const fn forgets_leavers(&self) -> bool {
         self.config.cancel
+    }
+
+    /// The calls whose end nobody knows, the one whose lease ends first before the others.
+    pub fn unknown_ends(&self) -> impl Iterator<Item = Unknown> {
+        self.leases.iter().filter_map(|(until, id)| {
+            let ask = &self.flying.get(id.0)?.ask;
+            Some(Unknown { id: *id, tenant: ask.tenant, hold: ask.hold(), until: *until })
+        })
     }
 
     /// The state in numbers, as of the last event.

@@ -4,8 +4,11 @@
 use std::sync::Arc;
 
 use super::{Kind, Order};
-use crate::admission::{Ask, Id, no_settings, queue::Lane};
-use crate::units::Tokens;
+use crate::admission::{
+    Ask, Id, no_settings,
+    queue::{Lane, Outlook},
+};
+use crate::units::{Moment, Tokens};
 
 pub(super) const KIND: Kind = Kind {
     name: "edf",
@@ -25,8 +28,8 @@ impl Order for Edf {
         lane.most_urgent()
     }
 
-    fn ahead(&self, lane: &Lane, ask: &Ask) -> Tokens {
-        lane.due_before(ask)
+    fn outlook(&self, lane: &Lane, ask: &Ask, ready: Moment, level: Tokens) -> Outlook {
+        lane.outlook_by_deadline(ask, ready, level)
     }
 
     fn by_deadline(&self) -> bool {

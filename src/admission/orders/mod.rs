@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::queue::Lane;
+use super::queue::{Lane, Outlook};
 use super::{Ask, Id};
-use crate::units::{Read, Reader, Tokens};
+use crate::units::{Moment, Read, Reader, Tokens};
 
 mod adaptive_lifo;
 mod edf;
@@ -38,11 +38,11 @@ pub trait Order: Debug + Send + Sync {
     }
     /// Who is next; `None` only if nobody waits.
     fn next(&self, lane: &Lane) -> Option<Id>;
-    /// The holds of the lane that are served before `ask` would be, if nobody else came. The whole lane unless the
-    /// order knows better.
-    fn ahead(&self, lane: &Lane, ask: &Ask) -> Tokens {
-        let _ = ask;
-        lane.tokens()
+    /// What `ask` would find in the lane: the whole of it before itself, unless the order knows better. `ready` is the
+    /// present instant plus the service time, `level` what can be spent at once.
+    fn outlook(&self, lane: &Lane, ask: &Ask, ready: Moment, level: Tokens) -> Outlook {
+        let _ = (ask, ready, level);
+        lane.outlook()
     }
     /// Whether lanes must be able to answer questions about deadlines.
     fn by_deadline(&self) -> bool {

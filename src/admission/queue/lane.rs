@@ -1,12 +1,22 @@
-use super::row::Row;
+use super::ages::Ages;
 use super::urgency::Urgency;
 use crate::admission::{Ask, Id};
 use crate::units::{Moment, Rate, Tokens};
 
+/// What a newcomer would find in a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outlook {
+    /// The holds of those who would be served before it, if nobody else came.
+    pub ahead: Tokens,
+    /// How much could be put before those who would be served after it without making one of them late; `None` for no
+    /// limit.
+    pub room: Option<Tokens>,
+}
+
 /// The waiting of one tenant in one tier.
 #[derive(Debug)]
 pub struct Lane {
-    by_age: Row<Id>,
+    by_age: Ages,
     urgency: Option<Urgency>,
     tokens: Tokens,
     /// Whether the newest is served first, for orders that change (adaptive LIFO).
@@ -17,7 +27,7 @@ impl Lane {
     /// An empty lane; `drain` if the order asks about deadlines.
     pub(super) fn new(drain: Option<Rate>) -> Self {
         Self {
-            by_age: Row::default(),
+            by_age: Ages::default(),
             urgency: drain.map(Urgency::new),
             tokens: Tokens::ZERO,
             stacked: false,
@@ -59,15 +69,16 @@ impl Lane {
         self.urgency.as_ref().and_then(Urgency::first)
     }
 
-    /// The holds of those due before `ask`; everyone's where the order does not ask about deadlines.
-    pub fn due_before(&self, ask: &Ask) -> Tokens {
-        self.urgency.as_ref().map_or(self.tokens, |urgency| urgency.ahead_of((ask.deadline, ask.id)))
+    /// What a newcomer would find: everyone before it.
+    pub const fn outlook(&self) -> Outlook {
+        Outlook { ahead: self.tokens, room: None }
     }
 
-    /// How much could be put before those due after `ask` without making one of them late; `None` for no limit.
-    /// `ready` is the present instant plus the service time, `level` what can be spent at once.
-    pub fn room_before(&self, ask: &Ask, ready: Moment, level: Tokens) -> Option<Tokens> {
-        self.urgency.as_ref()?.room_before((ask.deadline, ask.id), ready, level)
+    /// What a newcomer would find if the earliest deadline comes first. `ready` is the present instant plus the service
+    /// time, `level` what can be spent at once. Everyone is before it where the order does not ask about deadlines.
+    pub fn outlook_by_deadline(&self, ask: &Ask, ready: Moment, level: Tokens) -> Outlook {
+        let by_deadline = self.urgency.as_ref();
+        by_deadline.map_or(self.outlook(), |urgency| urgency.outlook((ask.deadline, ask.id), ready, level))
     }
 
     /// Their ids, the oldest first.

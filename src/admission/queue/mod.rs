@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+mod ages;
 mod few;
 mod lane;
 mod row;
 mod turns;
 mod urgency;
 
-pub use lane::Lane;
+pub use lane::{Lane, Outlook};
 
 use self::few::Few;
 use self::row::Ordered;
@@ -251,16 +252,18 @@ impl Queue {
             && let Some(lane) = row.lanes.get(tenant)
         {
             // nearly always
-            let room = lane.room_before(ask, ready, level).map(|room| room - before);
-            return Standing { ahead: before + self.layout.order.ahead(lane, ask), share: 1.0, room };
+            let outlook = self.layout.order.outlook(lane, ask, ready, level);
+            let room = outlook.room.map(|room| room - before);
+            return Standing { ahead: before + outlook.ahead, share: 1.0, room };
         }
         let weight = |tenant: TenantId| f64::from(self.weight(tenant));
         let others: f64 =
             row.lanes.iter().filter(|(other, _)| *other != tenant).map(|(other, _)| weight(other)).sum();
         let share = weight(tenant) / (weight(tenant) + others);
         let lane = row.lanes.get(tenant);
-        let own = lane.map_or(Tokens::ZERO, |lane| self.layout.order.ahead(lane, ask));
-        let room = lane.and_then(|lane| lane.room_before(ask, ready, level)).map(|room| room - before);
+        let outlook = lane.map(|lane| self.layout.order.outlook(lane, ask, ready, level));
+        let own = outlook.map_or(Tokens::ZERO, |outlook| outlook.ahead);
+        let room = outlook.and_then(|outlook| outlook.room).map(|room| room - before);
         Standing { ahead: before + Tokens::new((own.get() as f64 / share) as u64), share, room }
     }
 

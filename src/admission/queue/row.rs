@@ -1,11 +1,11 @@
 use std::collections::{BTreeSet, VecDeque};
 
-/// Numbers in order, nearly always added at the end and taken from either end.
+/// Keys that were added in rising order, to be taken from either end, or seldom from the middle.
 ///
 /// One that is taken from the middle leaves a hole, which is closed when it comes to an end, or when holes are the
-/// larger part. One that comes back to its old place is rare (the provider refused it) and may move the others.
+/// larger part.
 #[derive(Debug)]
-pub(super) struct Row<K> {
+struct Row<K> {
     /// Each with whether it is there; the first and the last always are.
     places: VecDeque<(K, bool)>,
     len: usize,
@@ -18,40 +18,30 @@ impl<K> Default for Row<K> {
 }
 
 impl<K: Copy + Ord> Row<K> {
-    pub(super) const fn len(&self) -> usize {
-        self.len
+    fn first(&self) -> Option<K> {
+        self.places.front().map(|(key, _)| *key)
     }
 
-    pub(super) fn first(&self) -> Option<K> {
-        self.places.front().map(|(id, _)| *id)
+    fn last(&self) -> Option<K> {
+        self.places.back().map(|(key, _)| *key)
     }
 
-    pub(super) fn last(&self) -> Option<K> {
-        self.places.back().map(|(id, _)| *id)
-    }
-
-    /// Adds `id`; one that is there stays.
-    pub(super) fn insert(&mut self, id: K) {
-        if self.last().is_none_or(|last| last < id) {
-            self.places.push_back((id, true));
+    /// Adds `key` if it comes after all others; false if not.
+    fn push(&mut self, key: K) -> bool {
+        let after = self.last().is_none_or(|last| last < key);
+        if after {
+            self.places.push_back((key, true));
             self.len += 1;
-            return;
         }
-        match self.places.binary_search_by_key(&id, |(id, _)| *id) {
-            Ok(at) => self.len += usize::from(!std::mem::replace(&mut self.places[at].1, true)),
-            Err(at) => {
-                self.places.insert(at, (id, true));
-                self.len += 1;
-            }
-        }
+        after
     }
 
-    /// Takes out `id`; false if it was not there.
-    pub(super) fn remove(&mut self, id: K) -> bool {
+    /// Takes out `key`; false if it was not there.
+    fn remove(&mut self, key: K) -> bool {
         let at = match (self.first(), self.last()) {
-            (Some(first), _) if first == id => 0,
-            (_, Some(last)) if last == id => self.places.len() - 1,
-            _ => match self.places.binary_search_by_key(&id, |(id, _)| *id) {
+            (Some(first), _) if first == key => 0,
+            (_, Some(last)) if last == key => self.places.len() - 1,
+            _ => match self.places.binary_search_by_key(&key, |(key, _)| *key) {
                 Ok(at) => at,
                 Err(_) => return false,
             },
@@ -70,11 +60,6 @@ impl<K: Copy + Ord> Row<K> {
             self.places.retain(|(_, there)| *there);
         }
         true
-    }
-
-    /// Those that are there, in order.
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = K> {
-        self.places.iter().filter(|(_, there)| *there).map(|(id, _)| *id)
     }
 }
 
@@ -100,9 +85,7 @@ impl<K: Copy + Ord> Ordered<K> {
     }
 
     pub(super) fn insert(&mut self, key: K) {
-        if self.row.last().is_none_or(|last| last < key) {
-            self.row.insert(key);
-        } else {
+        if !self.row.push(key) {
             self.others.insert(key);
         }
     }
@@ -115,10 +98,9 @@ impl<K: Copy + Ord> Ordered<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::Id;
 
     #[test]
-    fn it_is_the_set_it_stands_for_whatever_the_order() {
+    fn a_row_is_the_set_it_stands_for_wherever_it_is_taken_from() {
         let (mut row, mut set) = (Row::default(), BTreeSet::new());
         let (mut state, mut next) = (3u64, 0u64);
         let mut random = |below: u64| {
@@ -129,28 +111,21 @@ mod tests {
             match random(8) {
                 0..=3 => {
                     next += 1 + random(2);
-                    row.insert(Id(next));
-                    set.insert(Id(next));
+                    assert!(row.push(next) && !row.push(next) && !row.push(next - 1));
+                    set.insert(next);
                 }
-                4 => {
-                    let old = Id(next.saturating_sub(random(200)));
-                    row.insert(old);
-                    set.insert(old);
-                }
-                5 => {
-                    let first = set.first().copied().unwrap_or(Id(0));
+                4 | 5 => {
+                    let first = set.first().copied().unwrap_or_default();
                     assert_eq!(row.remove(first), set.remove(&first));
                 }
                 _ => {
-                    let old = Id(next.saturating_sub(random(200)));
+                    let old = next.saturating_sub(random(200));
                     assert_eq!(row.remove(old), set.remove(&old));
                 }
             }
             assert_eq!((row.first(), row.last()), (set.first().copied(), set.last().copied()));
-            assert_eq!(row.len(), set.len());
+            assert_eq!(row.len, set.len());
         }
-        assert!(row.iter().eq(set.iter().copied()));
-        assert!(row.iter().rev().eq(set.iter().rev().copied()));
     }
 
     #[test]

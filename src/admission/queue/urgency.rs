@@ -6,16 +6,18 @@
 //! began at the epoch; the least spare of those behind a newcomer says how much may be put before them. Time enters
 //! only when the question is asked: both sides move alike as time passes and as the head is served.
 //!
-//! A treap of blocks: each node holds up to 64 members in order, and for its subtree the sum of the work and the least
-//! spare. Blocks keep the tree small enough for the caches when a million wait.
+//! A B+ tree: leaves hold members in order, and a branch keeps of each child its last place, the sum of its work and
+//! its least spare. A way down looks into one node a level, all of whose neighbours lie side by side in memory, so that
+//! it stays cheap when a million wait in no order of arrival.
 
+use std::time::Duration;
+
+use super::lane::Outlook;
 use crate::admission::Id;
 use crate::units::{Moment, Rate, Tokens};
 
-const NONE: u32 = u32::MAX;
-
-/// The most members of a block.
-const BLOCK: usize = 64;
+/// The most members of a leaf and children of a branch. A node with under a quarter of it joins a neighbour.
+const MOST: usize = 32;
 
 /// A member's place: by deadline, then by age.
 type Place = (Moment, Id);
@@ -26,34 +28,12 @@ struct Member {
     work: u64,
 }
 
-#[derive(Debug)]
-struct Node {
-    /// Of the first and the last of the block, so that a way down the tree need not look into the blocks.
-    first: Place,
+/// What a branch knows of a child.
+#[derive(Debug, Clone, Copy)]
+struct Child {
     last: Place,
-    block: Vec<Member>,
-    priority: u32,
-    left: u32,
-    right: u32,
-    /// Of the block alone.
-    own: Weight,
-    /// Of the subtree.
-    all: Weight,
-}
-
-impl Node {
-    /// How many of the block come before `place`.
-    fn before(&self, place: Place) -> usize {
-        if self.last < place {
-            self.block.len()
-        } else {
-            self.block.partition_point(|member| member.place < place)
-        }
-    }
-}
-
-fn work(members: &[Member]) -> u64 {
-    members.iter().map(|member| member.work).sum()
+    weight: Weight,
+    at: u32,
 }
 
 /// The work of a run of members, and the least spare among them as if nothing came before.
@@ -77,98 +57,144 @@ impl Weight {
         let deadline = i64::try_from(member.place.0.as_nanos()).unwrap_or(i64::MAX - 1);
         Self { sum: member.work, least: deadline.saturating_sub_unsigned(member.work) }
     }
+
+    fn of_members(members: &[Member]) -> Self {
+        members.iter().map(Self::of).fold(Self::ZERO, Self::then)
+    }
+
+    fn of_children(children: &[Child]) -> Self {
+        children.iter().map(|child| child.weight).fold(Self::ZERO, Self::then)
+    }
+}
+
+/// Nodes of one kind by number; a number that is given back is given out again.
+#[derive(Debug)]
+struct Nodes<T> {
+    all: Vec<Vec<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Nodes<T> {
+    const fn new() -> Self {
+        Self { all: Vec::new(), free: Vec::new() }
+    }
+
+    fn get(&self, at: u32) -> &[T] {
+        &self.all[at as usize]
+    }
+
+    fn get_mut(&mut self, at: u32) -> &mut Vec<T> {
+        &mut self.all[at as usize]
+    }
+
+    fn keep(&mut self, node: Vec<T>) -> u32 {
+        if let Some(at) = self.free.pop() {
+            self.all[at as usize] = node;
+            return at;
+        }
+        self.all.push(node);
+        u32::try_from(self.all.len() - 1).expect("four thousand million nodes do not fit into memory")
+    }
+
+    fn give_back(&mut self, at: u32) -> Vec<T> {
+        self.free.push(at);
+        std::mem::take(&mut self.all[at as usize])
+    }
+
+    /// Moves the upper half of a node that has grown too large into one of its own.
+    fn halve(&mut self, at: u32) -> Option<u32> {
+        let node = &mut self.all[at as usize];
+        if node.len() <= MOST {
+            return None;
+        }
+        let upper = node.split_off(MOST / 2);
+        Some(self.keep(upper))
+    }
+
+    /// Puts what `right` holds at the end of `left`, if one is small and there is room. `right` is given back then.
+    fn join(&mut self, left: u32, right: u32) -> bool {
+        let (a, b) = (self.get(left).len(), self.get(right).len());
+        let joined = a.min(b) < MOST / 4 && a + b <= MOST * 3 / 4;
+        if joined {
+            let mut moved = self.give_back(right);
+            self.get_mut(left).append(&mut moved);
+        }
+        joined
+    }
 }
 
 /// See the module's head.
 #[derive(Debug)]
 pub(crate) struct Urgency {
     rate: Rate,
-    nodes: Vec<Node>,
-    free: Vec<u32>,
+    leaves: Nodes<Member>,
+    branches: Nodes<Child>,
     root: u32,
-    made: u32,
+    /// Levels above the leaves.
+    height: u32,
 }
 
 impl Urgency {
     /// Nobody waits; the queue drains at `rate`.
-    pub(crate) const fn new(rate: Rate) -> Self {
-        Self { rate, nodes: Vec::new(), free: Vec::new(), root: NONE, made: 0 }
+    pub(crate) fn new(rate: Rate) -> Self {
+        let mut leaves = Nodes::new();
+        let root = leaves.keep(Vec::new());
+        Self { rate, leaves, branches: Nodes::new(), root, height: 0 }
     }
 
     pub(crate) fn insert(&mut self, place: Place, hold: Tokens) {
         let member = Member { place, work: self.work(hold) };
-        if self.root == NONE {
-            self.root = self.make(vec![member]);
-            return;
-        }
-        if let Some(upper) = self.insert_at(self.root, member) {
-            let first = upper[0].place;
-            let new = self.make(upper);
-            let (before, after) = self.split(self.root, first);
-            let before = self.merge(before, new);
-            self.root = self.merge(before, after);
+        if let Some(upper) = self.insert_at(self.height, self.root, member) {
+            let halves = vec![self.child(self.height, self.root), self.child(self.height, upper)];
+            self.root = self.branches.keep(halves);
+            self.height += 1;
         }
     }
 
     pub(crate) fn remove(&mut self, place: Place) {
-        self.root = self.remove_at(self.root, place);
+        self.remove_at(self.height, self.root, place);
+        while self.height > 0 && self.branches.get(self.root).len() == 1 {
+            self.root = self.branches.give_back(self.root)[0].at;
+            self.height -= 1;
+        }
     }
 
     /// Who is most urgent, and its deadline.
     pub(crate) fn first(&self) -> Option<Place> {
-        let mut node = self.node(self.root)?;
-        while let Some(left) = self.node(node.left) {
-            node = left;
+        let mut at = self.root;
+        for _ in 0..self.height {
+            at = self.branches.get(at)[0].at;
         }
-        node.block.first().map(|member| member.place)
+        self.leaves.get(at).first().map(|member| member.place)
     }
 
-    /// The holds of those due before `place`, in tokens of the drain.
-    pub(crate) fn ahead_of(&self, place: Place) -> Tokens {
-        let (mut at, mut sum) = (self.root, 0u64);
-        while let Some(node) = self.node(at) {
-            if node.first >= place {
-                at = node.left;
-                continue;
-            }
-            let until = node.before(place);
-            sum += self.all(node.left).sum
-                + if until < node.block.len() { work(&node.block[..until]) } else { node.own.sum };
-            if until < node.block.len() {
-                break;
-            }
-            at = node.right;
-        }
-        self.tokens(sum)
-    }
-
-    /// How much could be put before everyone due from `place` on without making one of them late, if an answer takes
-    /// until `ready` from now on and `level` can be spent at once. `None` if nobody is due after it.
-    pub(crate) fn room_before(&self, place: Place, ready: Moment, level: Tokens) -> Option<Tokens> {
+    /// What one due at `place` would find, if an answer takes until `ready` from now on and `level` can be spent at
+    /// once: the holds of those due before it, in tokens of the drain, and how much could be put before those due after
+    /// it without making one of them late.
+    pub(crate) fn outlook(&self, place: Place, ready: Moment, level: Tokens) -> Outlook {
         // what comes before and what comes behind, gathered on the way down
         let (mut at, mut ahead, mut behind) = (self.root, 0u64, Weight::ZERO);
-        while let Some(node) = self.node(at) {
-            if node.first >= place {
-                behind = node.own.then(self.all(node.right)).then(behind);
-                at = node.left;
-                continue;
-            }
-            let until = node.before(place);
-            ahead += self.all(node.left).sum
-                + if until < node.block.len() { work(&node.block[..until]) } else { node.own.sum };
-            if until < node.block.len() {
-                let rest = node.block[until..].iter().map(Weight::of).fold(Weight::ZERO, Weight::then);
-                behind = rest.then(self.all(node.right)).then(behind);
-                break;
-            }
-            at = node.right;
+        for _ in 0..self.height {
+            let children = self.branches.get(at);
+            let until = children.partition_point(|child| child.last < place);
+            ahead = children[..until].iter().fold(ahead, |sum, child| sum.saturating_add(child.weight.sum));
+            let Some(child) = children.get(until) else {
+                // only at the root: nobody is due after it
+                return Outlook { ahead: self.tokens(ahead), room: None };
+            };
+            behind = Weight::of_children(&children[until + 1..]).then(behind);
+            at = child.at;
         }
-        if behind.least == i64::MAX {
-            return None;
-        }
-        let spare = behind.least.saturating_sub_unsigned(ahead).saturating_sub_unsigned(ready.as_nanos());
-        let spare = spare.saturating_add_unsigned(self.rate.time_for(level.get()).as_nanos() as u64);
-        Some(self.tokens(u64::try_from(spare).unwrap_or(0)))
+        let members = self.leaves.get(at);
+        let until = members.partition_point(|member| member.place < place);
+        ahead = members[..until].iter().fold(ahead, |sum, member| sum.saturating_add(member.work));
+        behind = Weight::of_members(&members[until..]).then(behind);
+        let room = (behind.least != i64::MAX).then(|| {
+            let spare = behind.least.saturating_sub_unsigned(ahead).saturating_sub_unsigned(ready.as_nanos());
+            let spare = spare.saturating_add_unsigned(self.work(level));
+            self.tokens(u64::try_from(spare).unwrap_or(0))
+        });
+        Outlook { ahead: self.tokens(ahead), room }
     }
 
     /// The nanoseconds that `hold` takes.
@@ -177,146 +203,92 @@ impl Urgency {
     }
 
     fn tokens(&self, work: u64) -> Tokens {
-        Tokens::new(self.rate.whole_in(std::time::Duration::from_nanos(work)))
+        Tokens::new(self.rate.whole_in(Duration::from_nanos(work)))
     }
 
-    fn node(&self, at: u32) -> Option<&Node> {
-        self.nodes.get(at as usize)
-    }
-
-    fn all(&self, at: u32) -> Weight {
-        self.node(at).map_or(Weight::ZERO, |node| node.all)
-    }
-
-    /// A node of its own for `block`, which is not empty.
-    fn make(&mut self, block: Vec<Member>) -> u32 {
-        self.made = self.made.wrapping_add(1);
-        let node = Node {
-            first: block[0].place,
-            last: block[0].place,
-            block,
-            priority: spread(self.made),
-            left: NONE,
-            right: NONE,
-            own: Weight::ZERO,
-            all: Weight::ZERO,
-        };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.nodes[at as usize] = node;
-                at
-            }
-            None => {
-                self.nodes.push(node);
-                u32::try_from(self.nodes.len() - 1).unwrap_or(NONE)
-            }
-        };
-        self.weigh_block(at);
-        at
-    }
-
-    fn weigh_block(&mut self, at: u32) {
-        let node = &mut self.nodes[at as usize];
-        (node.first, node.last) = (node.block[0].place, node.block[node.block.len() - 1].place);
-        node.own = node.block.iter().map(Weight::of).fold(Weight::ZERO, Weight::then);
-        self.weigh(at);
-    }
-
-    fn weigh(&mut self, at: u32) {
-        let node = &self.nodes[at as usize];
-        let all = self.all(node.left).then(node.own).then(self.all(node.right));
-        self.nodes[at as usize].all = all;
-    }
-
-    /// Puts `member` into the block of the subtree where it belongs. A block that is then too large keeps its lower
-    /// half; the upper is given back.
-    fn insert_at(&mut self, at: u32, member: Member) -> Option<Vec<Member>> {
-        let node = &self.nodes[at as usize];
-        let (first, last) = (node.first, node.last);
-        let side = match member.place {
-            place if place < first && node.left != NONE => node.left,
-            place if place > last && node.right != NONE => node.right,
-            _ => {
-                let block = &mut self.nodes[at as usize].block;
-                let place = block.partition_point(|other| other.place < member.place);
-                block.insert(place, member);
-                let upper = (block.len() > BLOCK).then(|| block.split_off(BLOCK / 2));
-                self.weigh_block(at);
-                return upper;
-            }
-        };
-        let upper = self.insert_at(side, member);
-        self.weigh(at);
-        upper
-    }
-
-    /// Takes `place` out of the subtree; gives its new root.
-    fn remove_at(&mut self, at: u32, place: Place) -> u32 {
-        let Some(node) = self.node(at) else { return NONE };
-        let (left, right) = (node.left, node.right);
-        if place < node.first {
-            let left = self.remove_at(left, place);
-            self.nodes[at as usize].left = left;
-        } else if place > node.last {
-            let right = self.remove_at(right, place);
-            self.nodes[at as usize].right = right;
+    /// What a branch is to know of the node `at`, which is not empty and stands `level` levels above the leaves.
+    fn child(&self, level: u32, at: u32) -> Child {
+        if level == 0 {
+            let members = self.leaves.get(at);
+            Child { last: members[members.len() - 1].place, weight: Weight::of_members(members), at }
         } else {
-            let block = &mut self.nodes[at as usize].block;
-            if let Ok(found) = block.binary_search_by_key(&place, |member| member.place) {
-                block.remove(found);
-            }
-            if block.is_empty() {
-                self.free.push(at);
-                return self.merge(left, right);
-            }
-            self.weigh_block(at);
-            return at;
-        }
-        self.weigh(at);
-        at
-    }
-
-    /// Splits into the blocks that begin before `place` and the rest. No block reaches across it.
-    fn split(&mut self, at: u32, place: Place) -> (u32, u32) {
-        let Some(node) = self.node(at) else { return (NONE, NONE) };
-        if node.first < place {
-            let (middle, after) = self.split(node.right, place);
-            self.nodes[at as usize].right = middle;
-            self.weigh(at);
-            (at, after)
-        } else {
-            let (before, middle) = self.split(node.left, place);
-            self.nodes[at as usize].left = middle;
-            self.weigh(at);
-            (before, at)
+            let children = self.branches.get(at);
+            Child { last: children[children.len() - 1].last, weight: Weight::of_children(children), at }
         }
     }
 
-    /// Joins two trees, all of `a` before all of `b`.
-    fn merge(&mut self, a: u32, b: u32) -> u32 {
-        let (Some(left), Some(right)) = (self.node(a), self.node(b)) else { return a.min(b) };
-        if left.priority > right.priority {
-            let joined = self.merge(left.right, b);
-            self.nodes[a as usize].right = joined;
-            self.weigh(a);
-            a
+    /// Puts `member` into the subtree. If its root is then too large, it keeps the lower half; the node with the upper
+    /// one is given.
+    fn insert_at(&mut self, level: u32, at: u32, member: Member) -> Option<u32> {
+        if level == 0 {
+            let members = self.leaves.get_mut(at);
+            let place = members.partition_point(|other| other.place < member.place);
+            members.insert(place, member);
+            return self.leaves.halve(at);
+        }
+        let children = self.branches.get(at);
+        let place = children.partition_point(|child| child.last < member.place).min(children.len() - 1);
+        let below = children[place].at;
+        let upper = self.insert_at(level - 1, below, member);
+        self.branches.get_mut(at)[place] = self.child(level - 1, below);
+        if let Some(upper) = upper {
+            let upper = self.child(level - 1, upper);
+            self.branches.get_mut(at).insert(place + 1, upper);
+        }
+        self.branches.halve(at)
+    }
+
+    /// Takes `place` out of the subtree, if it is there.
+    fn remove_at(&mut self, level: u32, at: u32, place: Place) {
+        if level == 0 {
+            let members = self.leaves.get_mut(at);
+            if let Ok(found) = members.binary_search_by_key(&place, |member| member.place) {
+                members.remove(found);
+            }
+            return;
+        }
+        let children = self.branches.get(at);
+        let within = children.partition_point(|child| child.last < place);
+        let Some(below) = children.get(within).map(|child| child.at) else { return };
+        self.remove_at(level - 1, below, place);
+        self.tidy(level - 1, at, within);
+    }
+
+    /// Brings up to date what the branch `at` knows of its child `within`, which has lost a member: one that is empty
+    /// goes, and one that is small joins a neighbour.
+    fn tidy(&mut self, level: u32, at: u32, within: usize) {
+        let below = self.branches.get(at)[within].at;
+        if self.is_empty(level, below) {
+            self.give_back(level, below);
+            self.branches.get_mut(at).remove(within);
+            return;
+        }
+        let left = within.min(self.branches.get(at).len().saturating_sub(2));
+        let children = self.branches.get(at);
+        let (lower, upper) = (children[left].at, children.get(left + 1).map(|child| child.at));
+        let joined = upper.is_some_and(|upper| match level {
+            0 => self.leaves.join(lower, upper),
+            _ => self.branches.join(lower, upper),
+        });
+        let (changed, node) = if joined { (left, lower) } else { (within, below) };
+        if joined {
+            self.branches.get_mut(at).remove(left + 1);
+        }
+        let known = self.child(level, node);
+        self.branches.get_mut(at)[changed] = known;
+    }
+
+    fn is_empty(&self, level: u32, at: u32) -> bool {
+        if level == 0 { self.leaves.get(at).is_empty() } else { self.branches.get(at).is_empty() }
+    }
+
+    fn give_back(&mut self, level: u32, at: u32) {
+        if level == 0 {
+            self.leaves.give_back(at);
         } else {
-            let joined = self.merge(a, right.left);
-            self.nodes[b as usize].left = joined;
-            self.weigh(b);
-            b
+            self.branches.give_back(at);
         }
     }
-}
-
-/// A heap priority that depends on the number alone, so the shape of the tree is the same in every run (the finaliser
-/// of MurmurHash3, 32 bits).
-const fn spread(number: u32) -> u32 {
-    let mut z = number ^ (number >> 16);
-    z = z.wrapping_mul(0x85EB_CA6B);
-    z ^= z >> 13;
-    z = z.wrapping_mul(0xC2B2_AE35);
-    z ^ (z >> 16)
 }
 
 #[cfg(test)]
@@ -349,7 +321,7 @@ mod tests {
         fn the_tree_answers_as_a_plain_list_does(
             steps in proptest::collection::vec((0..2_000u64, 1..50u64, 0..4u8, 0..2_500u64), 1..600),
         ) {
-            let rate = Rate::new(1, std::time::Duration::from_nanos(1)).unwrap();
+            let rate = Rate::new(1, Duration::from_nanos(1)).unwrap();
             let (mut tree, mut plain) = (Urgency::new(rate), Plain(Vec::new()));
             for (id, (deadline, hold, kind, ask)) in (0u64..).zip(steps) {
                 if kind == 0 && !plain.0.is_empty() {
@@ -361,9 +333,9 @@ mod tests {
                     plain.0.push((place, hold));
                 }
                 let place = (Moment::from_nanos(ask), Id(id));
-                prop_assert_eq!(tree.ahead_of(place).get(), plain.ahead_of(place));
-                let room = tree.room_before(place, Moment::from_nanos(20), Tokens::new(7)).map(Tokens::get);
-                prop_assert_eq!(room, plain.room_before(place, 20, 7));
+                let outlook = tree.outlook(place, Moment::from_nanos(20), Tokens::new(7));
+                prop_assert_eq!(outlook.ahead.get(), plain.ahead_of(place));
+                prop_assert_eq!(outlook.room.map(Tokens::get), plain.room_before(place, 20, 7));
                 let first = plain.0.iter().map(|(place, _)| *place).min();
                 prop_assert_eq!(tree.first(), first);
             }

@@ -10,7 +10,7 @@ use super::{Arrived, Carriers};
 use crate::live::Clock;
 use crate::observe::{Attempt, Sighting};
 use crate::plan::DeadlineHeader;
-use crate::provider::wire::{RequestId, headers, openai};
+use crate::provider::wire::{Api, Asked, Made, RequestId, Told, Trouble, headers};
 use crate::provider::{Answer, Call, Config, Provider};
 use crate::units::{Moment, Tokens};
 
@@ -19,6 +19,7 @@ const JSON: &str = "application/json";
 /// The one mock's responder: it reads the body once and asks the machine.
 pub(super) struct Responder {
     provider: Mutex<Provider>,
+    api: &'static dyn Api,
     deadline: DeadlineHeader,
     clock: Clock,
     run: u32,
@@ -26,8 +27,8 @@ pub(super) struct Responder {
     tell: Box<dyn Fn(Arrived) + Send + Sync>,
 }
 
-/// A chat completion request that can be answered.
-struct Asked {
+/// A request that can be answered.
+struct Answerable {
     model: String,
     prompt: Tokens,
     max_output: Tokens,
@@ -43,26 +44,25 @@ impl Responder {
         tell: Box<dyn Fn(Arrived) + Send + Sync>,
     ) -> Self {
         let provider = Mutex::new(Provider::new(config, clock.now()));
-        Self { provider, deadline: deadline.clone(), clock, run, strangers, tell }
+        Self { provider, api: config.api, deadline: deadline.clone(), clock, run, strangers, tell }
     }
 
     fn complete(&self, request: &Request) -> ResponseTemplate {
-        let body = serde_json::from_slice::<openai::Request>(&request.body);
-        let user = body.as_ref().ok().and_then(|body| body.user.as_deref());
-        let known = self.identify(&request.headers, user);
+        let read = self.api.read(&request.body);
+        let known =
+            self.identify(&request.headers, read.as_ref().ok().and_then(|asked| asked.user.as_deref()));
         if known.is_none() {
             self.strangers.fetch_add(1, Ordering::Relaxed);
         }
-        let asked = match body {
-            Ok(body) => check(&body),
-            Err(error) => Err((None, format!("We could not parse the JSON body of your request: {error}"))),
+        let asked = match read {
+            Ok(asked) => answerable(&asked),
+            Err(ref why) => Err(Trouble::NotJson(why)),
         };
         let asked = match asked {
             Ok(asked) => asked,
-            Err((param, message)) => {
+            Err(trouble) => {
                 self.tell_refused(known, request);
-                let body = openai::error_body("invalid_request_error", None, param, &message);
-                return ResponseTemplate::new(400).set_body_raw(body, JSON);
+                return self.error(&trouble);
             }
         };
         let output = known.map_or(asked.max_output, |(id, _)| id.output);
@@ -126,36 +126,28 @@ impl Responder {
         self.deadline.form.read(text, self.clock.unix()).ok()
     }
 
-    fn write(&self, asked: &Asked, answer: &Answer) -> ResponseTemplate {
+    fn write(&self, asked: &Answerable, answer: &Answer) -> ResponseTemplate {
+        let model = asked.model.as_str();
         match answer {
             Answer::Served { output, takes, limits, .. } => {
-                let created = self.clock.unix().as_secs();
                 let id = format!("{:016x}", self.clock.now().as_nanos());
-                let body = openai::answer_body(&id, &asked.model, asked.prompt, *output, created);
-                ResponseTemplate::new(200)
-                    .append_headers(openai::limit_headers(limits))
-                    .set_body_raw(body, JSON)
-                    .set_delay(*takes)
+                let (prompt, output, unix) = (asked.prompt, *output, self.clock.unix());
+                let (headers, body) = self.api.answer(&Made { id: &id, model, prompt, output, limits, unix });
+                ResponseTemplate::new(200).append_headers(headers).set_body_raw(body, JSON).set_delay(*takes)
             }
             Answer::Refused { retry_after, wanted, limits } => {
-                let body = openai::quota_error(&asked.model, limits, *wanted, *retry_after);
-                let millis = retry_after.as_nanos().div_ceil(1_000_000);
-                ResponseTemplate::new(429)
-                    .append_headers(openai::limit_headers(limits))
-                    .insert_header("retry-after", millis.div_ceil(1_000).to_string())
-                    .insert_header("retry-after-ms", millis.to_string())
-                    .set_body_raw(body, JSON)
+                let retry_after = Some(*retry_after);
+                self.error(&Trouble::Quota { model, wanted: *wanted, limits, retry_after })
             }
             Answer::TooLarge { wanted, most } => {
-                let message = format!(
-                    "Request too large for {} on tokens per min (TPM): Limit {most}, Requested {wanted}. The input or \
-                     output tokens must be reduced in order to run successfully.",
-                    asked.model
-                );
-                let body = openai::error_body("tokens", Some("rate_limit_exceeded"), None, &message);
-                ResponseTemplate::new(429).set_body_raw(body, JSON)
+                self.error(&Trouble::TooLarge { model, wanted: *wanted, most: *most })
             }
         }
+    }
+
+    fn error(&self, trouble: &Trouble<'_>) -> ResponseTemplate {
+        let Told { status, headers, body } = self.api.error(trouble, self.clock.unix());
+        ResponseTemplate::new(status).append_headers(headers).set_body_raw(body, JSON)
     }
 }
 
@@ -163,7 +155,8 @@ impl Respond for Responder {
     fn respond(&self, request: &Request) -> ResponseTemplate {
         let path = request.url.path();
         let get = request.method == Method::GET || request.method == Method::HEAD;
-        if path.ends_with("/chat/completions") && request.method == Method::POST {
+        // gateways may put a prefix of their own before the path
+        if path.ends_with(self.api.path().trim_start_matches("/v1")) && request.method == Method::POST {
             return self.complete(request);
         }
         match path {
@@ -177,32 +170,28 @@ impl Respond for Responder {
             }
             _ => {
                 let shown: String = path.chars().take(200).collect();
-                let message = format!("Invalid URL ({} {shown})", request.method);
-                let body = openai::error_body("invalid_request_error", None, None, &message);
-                ResponseTemplate::new(404).set_body_raw(body, JSON)
+                self.error(&Trouble::NotFound { method: request.method.as_str(), path: &shown })
             }
         }
     }
 }
 
-/// What a request asks for; or the parameter at fault, if it is one, and what is wrong.
-fn check(body: &openai::Request) -> Result<Asked, (Option<&'static str>, String)> {
-    let bad = |param, message: &str| Err((Some(param), message.to_owned()));
-    let Some(model) = body.model.as_deref().filter(|model| !model.is_empty()) else {
-        return bad("model", "you must provide a model parameter");
+/// What a request asks for, if it can be answered.
+fn answerable(asked: &Asked) -> Result<Answerable, Trouble<'static>> {
+    let Some(model) = asked.model.as_deref().filter(|model| !model.is_empty()) else {
+        return Err(Trouble::Missing("model"));
     };
-    if body.messages.as_ref().is_none_or(Vec::is_empty) {
-        return bad("messages", "Missing required parameter: 'messages'.");
+    if !asked.has_messages {
+        return Err(Trouble::Missing("messages"));
     }
-    if body.stream == Some(true) {
-        return bad("stream", "this provider gives whole answers only: leave out 'stream'");
+    if asked.stream {
+        return Err(Trouble::Invalid("stream", "this provider gives whole answers only: leave out 'stream'"));
     }
-    let Some(max_output) = body.max_output().filter(|most| *most > Tokens::ZERO) else {
-        return bad(
-            "max_completion_tokens",
-            "Invalid 'max_completion_tokens': this provider needs a value of at least 1.",
-        );
-    };
+    let field = asked.max_output_field;
+    let Some(max_output) = asked.max_output else { return Err(Trouble::Missing(field)) };
+    if max_output == Tokens::ZERO {
+        return Err(Trouble::Invalid(field, "it is 0, and an answer has at least 1 token"));
+    }
     let model = model.chars().take(100).collect();
-    Ok(Asked { model, prompt: body.prompt_words(), max_output })
+    Ok(Answerable { model, prompt: asked.prompt, max_output })
 }

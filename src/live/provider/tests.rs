@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::*;
 use crate::plan::DeadlineForm;
 use crate::provider::wire::openai;
-use crate::provider::{Api, Charge, Count, Engine, Law, Quota, Service, Window};
+use crate::provider::wire::openai::OpenAi;
+use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Window};
 use crate::units::{Rate, Tokens};
 
 const RUN: u32 = 0x9f3c_2a11;
@@ -15,7 +16,7 @@ fn config(listen: &str) -> Config {
         listen: listen.into(),
         advertise: None,
         engine: Engine::Wiremock,
-        api: Api::OpenAi,
+        api: &OpenAi,
         count: Count::Words,
         // two requests of 10 + 10 tokens at once; the next one fits twenty seconds later
         quota: Quota {

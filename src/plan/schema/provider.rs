@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{form, list, named, object, whole, word};
+use crate::provider::wire::APIS;
 
 pub(super) fn schema() -> Value {
     let quota = object(
@@ -45,7 +46,7 @@ pub(super) fn schema() -> Value {
             ("listen", word("address to listen on; default 127.0.0.1:0, a free port")),
             ("advertise", word("the URL the gateway shall call, where it differs")),
             ("engine", named("the shell that serves it", &["wiremock"])),
-            ("api", named("the wire format", &["openai"])),
+            ("api", named("the wire format", &APIS.iter().map(|api| api.name()).collect::<Vec<_>>())),
             ("count", named("how both sides count tokens", &["words"])),
             ("quota", quota),
             ("service", service),

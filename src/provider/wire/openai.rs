@@ -2,18 +2,188 @@
 //!
 //! Shapes as in the public API reference and the official Python client's types (2026).
 
-use std::fmt;
 use std::time::Duration;
 
-use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use super::api::{Api, Asked, Frames, Made, Said, Told, Trouble, event, words};
+use super::content::{self, Message};
+use super::sse::Event;
 use crate::provider::Limits;
 use crate::units::Tokens;
 
 /// The path of the API.
 pub const PATH: &str = "/v1/chat/completions";
+
+/// OpenAI's chat completions.
+#[derive(Debug)]
+pub struct OpenAi;
+
+impl Api for OpenAi {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn about(&self) -> &'static str {
+        "OpenAI chat completions (/v1/chat/completions)"
+    }
+
+    fn path(&self) -> &'static str {
+        PATH
+    }
+
+    fn read(&self, body: &[u8]) -> Result<Asked, String> {
+        let request: Request = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+        let older = request.max_completion_tokens.is_none() && request.max_tokens.is_some();
+        Ok(Asked {
+            has_messages: request.messages.as_ref().is_some_and(|messages| !messages.is_empty()),
+            prompt: request.prompt_words(),
+            max_output: request.max_output(),
+            max_output_field: if older { "max_tokens" } else { "max_completion_tokens" },
+            model: request.model,
+            user: request.user,
+            stream: request.stream == Some(true),
+            stream_usage: request.stream_options.is_some_and(|options| options.include_usage == Some(true)),
+        })
+    }
+
+    fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str) -> String {
+        json!({
+            "model": model,
+            "messages": [{ "role": "user", "content": text }],
+            "max_completion_tokens": max_output.get(),
+            "user": user,
+        })
+        .to_string()
+    }
+
+    fn answer(&self, made: &Made<'_>) -> (Vec<(&'static str, String)>, String) {
+        let body = answer_body(made.id, made.model, made.prompt, made.output, made.unix.as_secs());
+        let mut headers: Vec<_> = limit_headers(made.limits).into();
+        headers.push(("openai-version", "2020-10-01".to_owned()));
+        (headers, body)
+    }
+
+    fn used(&self, body: &[u8]) -> Option<Tokens> {
+        used_tokens(body)
+    }
+
+    fn frames(&self, made: &Made<'_>, usage: bool) -> Frames {
+        let chunk = |choices: Value, used: Value| {
+            let mut chunk = json!({
+                "id": format!("chatcmpl-{}", made.id),
+                "object": "chat.completion.chunk",
+                "created": made.unix.as_secs(),
+                "model": made.model,
+                "choices": choices,
+            });
+            if usage {
+                chunk["usage"] = used;
+            }
+            event(None, &chunk)
+        };
+        let delta = |delta: Value, finish: Value| {
+            chunk(
+                json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]),
+                Value::Null,
+            )
+        };
+        let mut closing = delta(json!({}), json!("stop"));
+        if usage {
+            closing.push_str(&chunk(json!([]), usage_member(made.prompt, made.output)));
+        }
+        closing.push_str("data: [DONE]\n\n");
+        let error = json!({ "error": {
+            "message": "The server is overloaded or not ready yet.",
+            "type": "server_error",
+            "param": null,
+            "code": null,
+        } });
+        Frames {
+            opening: delta(json!({ "role": "assistant", "content": "", "refusal": null }), Value::Null),
+            token: delta(json!({ "content": "word " }), Value::Null),
+            closing,
+            error: event(None, &error),
+        }
+    }
+
+    fn said(&self, event: &Event<'_>) -> Said {
+        #[derive(Deserialize)]
+        struct Chunk {
+            #[serde(default)]
+            choices: Vec<Choice>,
+            usage: Option<Usage>,
+            error: Option<Value>,
+        }
+        #[derive(Deserialize)]
+        struct Choice {
+            #[serde(default)]
+            delta: Delta,
+        }
+        #[derive(Deserialize, Default)]
+        struct Delta {
+            content: Option<String>,
+            tool_calls: Option<Value>,
+        }
+        if event.data.starts_with("[DONE]") {
+            return Said::End;
+        }
+        let chunk = serde_json::from_str::<Chunk>(event.data);
+        if let Some(error) = chunk.as_ref().ok().and_then(|chunk| chunk.error.as_ref()) {
+            return Said::Error(error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned());
+        }
+        if event.name == "error" {
+            return Said::Error(event.data.to_owned());
+        }
+        let Ok(chunk) = chunk else { return Said::Nothing };
+        let content = |delta: &Delta| {
+            delta.content.as_ref().is_some_and(|text| !text.is_empty()) || delta.tool_calls.is_some()
+        };
+        if chunk.choices.iter().any(|choice| content(&choice.delta)) {
+            return Said::Content;
+        }
+        chunk.usage.map_or(Said::Nothing, |usage| Said::Used(Tokens::new(usage.total_tokens)))
+    }
+
+    fn error(&self, trouble: &Trouble<'_>, _: Duration) -> Told {
+        let invalid = |param: Option<&str>, message: &str| {
+            Told::new(400, error_body("invalid_request_error", None, param, message))
+        };
+        match *trouble {
+            Trouble::NotJson(why) => {
+                invalid(None, &format!("We could not parse the JSON body of your request: {why}"))
+            }
+            Trouble::Missing("model") => invalid(Some("model"), "you must provide a model parameter"),
+            Trouble::Missing(field) => {
+                invalid(Some(field), &format!("Missing required parameter: '{field}'."))
+            }
+            Trouble::Invalid(field, why) => invalid(Some(field), &format!("Invalid '{field}': {why}")),
+            Trouble::Quota { model, wanted, limits, retry_after } => {
+                let mut told =
+                    Told::new(429, quota_error(model, limits, wanted, retry_after.unwrap_or(limits.reset)));
+                told.headers = limit_headers(limits).into();
+                if let Some(span) = retry_after {
+                    let millis = span.as_nanos().div_ceil(1_000_000);
+                    told.headers.push(("retry-after", millis.div_ceil(1_000).to_string()));
+                    told.headers.push(("retry-after-ms", millis.to_string()));
+                }
+                told
+            }
+            Trouble::TooLarge { model, wanted, most } => {
+                let message = format!(
+                    "Request too large for {model} on tokens per min (TPM): Limit {most}, Requested {wanted}. The input \
+                     or output tokens must be reduced in order to run successfully."
+                );
+                Told::new(429, error_body("tokens", Some("rate_limit_exceeded"), None, &message))
+            }
+            Trouble::NotFound { method, path } => {
+                let message = format!("Invalid URL ({method} {path})");
+                Told::new(404, error_body("invalid_request_error", None, None, &message))
+            }
+        }
+    }
+}
 
 /// A request body, as far as the parties need it. Everything else passes through untouched.
 #[derive(Debug, Deserialize)]
@@ -33,74 +203,31 @@ pub struct Request {
     /// Whether the answer is to be streamed.
     #[serde(default)]
     pub stream: Option<bool>,
+    /// How.
+    #[serde(default)]
+    pub stream_options: Option<StreamOptions>,
 }
 
-/// One message of a conversation.
+/// How an answer is streamed.
 #[derive(Debug, Deserialize)]
-pub struct Message {
-    /// Its text: a string, or a list of parts.
+pub struct StreamOptions {
+    /// Whether what it used shall be said at its end.
     #[serde(default)]
-    pub content: Content,
-}
-
-/// A message's content, of which nothing is kept but the number of blank-separated words in its texts. Images, audio
-/// and the like count none.
-#[derive(Debug, Default)]
-pub struct Content {
-    words: u64,
-}
-
-/// A part of a content that is a list.
-#[derive(Deserialize)]
-struct Part {
-    #[serde(default)]
-    text: Content,
-}
-
-impl<'de> Deserialize<'de> for Content {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-        impl<'de> Visitor<'de> for Words {
-            type Value = Content;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a message's text or list of parts")
-            }
-            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
-                Ok(Content { words: text.split_ascii_whitespace().count() as u64 })
-            }
-            fn visit_unit<E>(self) -> Result<Content, E> {
-                Ok(Content::default())
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Content, A::Error> {
-                let mut words = 0u64;
-                while let Some(part) = parts.next_element::<Part>()? {
-                    words = words.saturating_add(part.text.words);
-                }
-                Ok(Content { words })
-            }
-        }
-        deserializer.deserialize_any(Words)
-    }
-}
-
-/// Reads a limit, and names it in what goes wrong.
-fn named<'de, D: Deserializer<'de>>(name: &str, deserializer: D) -> Result<Option<u64>, D::Error> {
-    Option::deserialize(deserializer).map_err(|error| Error::custom(format_args!("`{name}`: {error}")))
+    pub include_usage: Option<bool>,
 }
 
 fn max_completion_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    named("max_completion_tokens", deserializer)
+    super::named("max_completion_tokens", deserializer)
 }
 
 fn max_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
-    named("max_tokens", deserializer)
+    super::named("max_tokens", deserializer)
 }
 
 impl Request {
     /// Tokens of the prompt, counted as blank-separated words.
     pub fn prompt_words(&self) -> Tokens {
-        let messages = self.messages.as_deref().unwrap_or_default();
-        Tokens::new(messages.iter().fold(0, |sum, message| sum.saturating_add(message.content.words)))
+        Tokens::new(content::words(self.messages.as_deref().unwrap_or_default()))
     }
 
     /// The most tokens of the answer, by either of its names.
@@ -140,8 +267,6 @@ pub fn prompt(words: u64, bytes: u64) -> String {
 
 /// The body of an answer of `output` words.
 pub fn answer_body(id: &str, model: &str, prompt: Tokens, output: Tokens, created: u64) -> String {
-    let words = usize::try_from(output.get()).unwrap_or(0);
-    let content = "word ".repeat(words);
     json!({
         "id": format!("chatcmpl-{id}"),
         "object": "chat.completion",
@@ -149,17 +274,26 @@ pub fn answer_body(id: &str, model: &str, prompt: Tokens, output: Tokens, create
         "model": model,
         "choices": [{
             "index": 0,
-            "message": { "role": "assistant", "content": content.trim_end(), "refusal": null },
+            "message": { "role": "assistant", "content": words(output), "refusal": null },
             "logprobs": null,
             "finish_reason": "stop",
         }],
-        "usage": {
-            "prompt_tokens": prompt.get(),
-            "completion_tokens": output.get(),
-            "total_tokens": prompt.get() + output.get(),
-        },
+        "usage": usage_member(prompt, output),
     })
     .to_string()
+}
+
+fn usage_member(prompt: Tokens, output: Tokens) -> Value {
+    json!({
+        "prompt_tokens": prompt.get(),
+        "completion_tokens": output.get(),
+        "total_tokens": prompt.get() + output.get(),
+    })
+}
+
+#[derive(Deserialize)]
+struct Usage {
+    total_tokens: u64,
 }
 
 /// Tokens an answer used, from the `usage` member of its body; `None` if there is none.
@@ -168,21 +302,12 @@ pub fn used_tokens(body: &[u8]) -> Option<Tokens> {
     struct Answer {
         usage: Option<Usage>,
     }
-    #[derive(Deserialize)]
-    struct Usage {
-        total_tokens: u64,
-    }
     serde_json::from_slice::<Answer>(body).ok()?.usage.map(|usage| Tokens::new(usage.total_tokens))
 }
 
 /// An error body in the API's form.
 pub fn error_body(kind: &str, code: Option<&str>, param: Option<&str>, message: &str) -> String {
-    json!({ "error": error_member(kind, code, param, message) }).to_string()
-}
-
-/// The `error` member by itself.
-pub fn error_member(kind: &str, code: Option<&str>, param: Option<&str>, message: &str) -> Value {
-    json!({ "message": message, "type": kind, "param": param, "code": code })
+    json!({ "error": { "message": message, "type": kind, "param": param, "code": code } }).to_string()
 }
 
 /// The body of a 429 for a spent token quota.

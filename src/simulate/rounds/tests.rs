@@ -148,8 +148,7 @@ fn other_gates_do_better_where_they_should() {
     assert_eq!(counts(&carry).0[2], 1_080);
     let evict = shipped(Some("capacity 525, evict"), &[]);
     let lost = |rounds: &Rounds| rounds.classes[1].shed + rounds.classes[1].evicted;
-    // 149 of those who were let in make room, and no tracking request is lost while one of them waits; of those let in
-    // 8 are not made to give way where tiers are served in order too
+    // 149 of those who were let in make room, and no tracking request is lost while one of them waits
     assert_eq!((lost(&evict), evict.classes[2].evicted), (11_210, 149), "{evict:?}");
     let by_tier = shipped(Some("capacity 525, evict, by tier"), &[]);
     assert_eq!((lost(&by_tier), by_tier.classes[2].accepted), (0, 8), "{by_tier:?}");

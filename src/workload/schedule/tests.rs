@@ -51,9 +51,9 @@ fn dues(load: &Load) -> Vec<f64> {
     Schedule::new(load, &mix(&[("ask", "1", "1")])).map(|arrival| arrival.due.as_secs_f64()).collect()
 }
 
-/// C03: a rate of 0.4/s is 0.4/s: 60 callers while it rises to that from nothing in 300 s, 720 in the 1,800 s after.
+/// As in gatling/gatling#3504: a rate of 0.4/s is 0.4/s: 60 callers while it rises to that from nothing in 300 s, 720 in the 1,800 s after.
 #[test]
-fn c03_a_slow_ramp_and_its_plateau_are_exact() {
+fn a_slow_ramp_and_its_plateau_are_exact() {
     let ramp = map(vec![("ramp", map(vec![("start", text("0/s"))]))]);
     let load = load(ramp, &[("0.4/s", "300s"), ("0.4/s", "1800s")]);
     let dues = dues(&load);
@@ -67,9 +67,9 @@ fn c03_a_slow_ramp_and_its_plateau_are_exact() {
     assert_eq!(dues.iter().filter(|due| **due < 150.0).count(), 15);
 }
 
-/// C05: ten callers over 300 s come every 30 s, over 30 s every 3 s, the first at once.
+/// As in gatling/gatling#2940: ten callers over 300 s come every 30 s, over 30 s every 3 s, the first at once.
 #[test]
-fn c05_below_one_a_second_the_duration_is_kept() {
+fn below_one_a_second_the_duration_is_kept() {
     for (rate, lasts, gap) in [("2/min", "300s", 30.0), ("20/min", "30s", 3.0)] {
         let dues = dues(&load(text("constant"), &[(rate, lasts)]));
         let expected: Vec<f64> = (0..10).map(|k| f64::from(k) * gap).collect();
@@ -77,9 +77,9 @@ fn c05_below_one_a_second_the_duration_is_kept() {
     }
 }
 
-/// C06: the total of a schedule of ramps is the sum of its trapezoids: 300 + 900 + 2,400 + 660.
+/// As in grafana/k6-docs#1565: the total of a schedule of ramps is the sum of its trapezoids: 300 + 900 + 2,400 + 660.
 #[test]
-fn c06_the_total_is_the_area_under_the_rate() {
+fn the_total_is_the_area_under_the_rate() {
     let ramp = map(vec![("ramp", map(vec![("start", text("300/min"))]))]);
     let load = load(ramp, &[("300/min", "1m"), ("600/min", "2m"), ("600/min", "4m"), ("60/min", "2m")]);
     assert!((load.expected() - 4_260.0).abs() < 1e-6);

@@ -1,0 +1,119 @@
+use std::collections::BTreeMap;
+
+use crate::plan::{AbortRule, DEFAULT_OUTSTANDING, Plan, Validity, Wanted};
+use crate::provider::Law;
+use crate::units::plain_duration;
+use crate::workload::OnRefusal;
+
+/// The keys of `plan` that few plans have, by their paths, in words that differ where they do. Two runs that differ in
+/// one of them cannot be compared.
+pub(super) fn keys(plan: &Plan) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    load(plan, &mut keys);
+    provider(plan, &mut keys);
+    expected(plan, &mut keys);
+    keys
+}
+
+fn load(plan: &Plan, keys: &mut BTreeMap<String, String>) {
+    let load = &plan.load;
+    let arrivals = format!("{:?}", load.arrivals);
+    if !arrivals.eq_ignore_ascii_case(load.arrivals.name()) {
+        keys.insert("load.arrivals".to_owned(), arrivals);
+    }
+    for class in plan.requests.classes().iter().filter(|class| class.on_refusal != OnRefusal::GiveUp) {
+        keys.insert(format!("requests.{}.on_refusal", class.name), format!("{:?}", class.on_refusal));
+    }
+    if plan.max_outstanding != DEFAULT_OUTSTANDING {
+        keys.insert("max_outstanding".to_owned(), plan.max_outstanding.to_string());
+    }
+}
+
+fn provider(plan: &Plan, keys: &mut BTreeMap<String, String>) {
+    let provider = &plan.provider;
+    if provider.service.law != Law::Fixed {
+        keys.insert("provider.service.law".to_owned(), format!("{:?}", provider.service.law).to_lowercase());
+    }
+    if let Some(slots) = provider.slots {
+        keys.insert("provider.slots".to_owned(), format!("{}, {} may wait", slots.count, slots.queue));
+    }
+    for (i, fault) in provider.faults.iter().enumerate() {
+        let (at, lasts) = (plain_duration(fault.at), plain_duration(fault.lasts));
+        let text = format!("at {at} for {lasts}: {} of capacity", fault.capacity);
+        keys.insert(format!("provider.faults.{i}"), text);
+    }
+}
+
+/// By what runs and answers are judged.
+fn expected(plan: &Plan, keys: &mut BTreeMap<String, String>) {
+    let refusal = &plan.expect.refusal;
+    for (part, wanted) in
+        [("marked_by", &refusal.marked_by), ("headers", &refusal.headers), ("body", &refusal.body)]
+    {
+        let keyed =
+            wanted.iter().map(|(name, wanted)| (format!("expect.refusal.{part}.{name}"), told(wanted)));
+        keys.extend(keyed);
+    }
+    let (Validity { lag_p99, unsent, unjoined, achieved }, usual) = (&plan.validity, Validity::default());
+    if let Some(limit) = lag_p99 {
+        keys.insert("validity.lag_p99".to_owned(), plain_duration(*limit));
+    }
+    let shares = [
+        ("unsent", *unsent, usual.unsent),
+        ("unjoined", *unjoined, usual.unjoined),
+        ("achieved", *achieved, usual.achieved),
+    ];
+    for (name, share, _) in shares.into_iter().filter(|(_, share, usual)| share != usual) {
+        keys.insert(format!("validity.{name}"), share.to_string());
+    }
+    for (i, AbortRule { goodput_below, lasting, after }) in plan.abort_when.iter().enumerate() {
+        let (lasting, after) = (plain_duration(*lasting), plain_duration(*after));
+        let text = format!("goodput below {goodput_below} for {lasting}, after {after}");
+        keys.insert(format!("abort_when.{i}"), text);
+    }
+}
+
+/// What a header or member must be. The text itself may be a secret: of it no more is told than whether it is another.
+fn told(wanted: &Wanted) -> String {
+    /// The hash FNV-1a, 64 bits.
+    const fn hash(text: &[u8]) -> u64 {
+        let (mut hash, mut i) = (0xCBF2_9CE4_8422_2325_u64, 0);
+        while i < text.len() {
+            hash = (hash ^ text[i] as u64).wrapping_mul(0x0100_0000_01B3);
+            i += 1;
+        }
+        hash
+    }
+    match wanted {
+        Wanted::Present => "present".to_owned(),
+        Wanted::Exactly(text) => format!("the text with hash {:016x}", hash(text.as_bytes())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::testing;
+    use crate::units::Share;
+
+    #[test]
+    fn what_runs_are_judged_by_is_part_of_what_they_must_have_in_common() {
+        let mut plan = testing::plan();
+        let before = keys(&plan);
+        assert!(
+            !before.keys().any(|key| key.starts_with("validity") || key == "max_outstanding"),
+            "{before:?}"
+        );
+        plan.expect.refusal.headers.insert("x-a".into(), Wanted::Exactly("secret".into()));
+        plan.expect.refusal.body.insert("/type".into(), Wanted::Present);
+        plan.validity.unsent = Share::new(0.5).unwrap();
+        plan.max_outstanding = 7;
+        let after = keys(&plan);
+        assert_eq!((after["max_outstanding"].as_str(), after["validity.unsent"].as_str()), ("7", "50 %"));
+        assert_eq!(after["expect.refusal.body./type"], "present");
+        let told = after["expect.refusal.headers.x-a"].clone();
+        assert!(told.starts_with("the text with hash ") && !told.contains("secret"), "{told}");
+        plan.expect.refusal.headers.insert("x-a".into(), Wanted::Exactly("secreu".into()));
+        assert_ne!(keys(&plan)["expect.refusal.headers.x-a"], told);
+    }
+}
