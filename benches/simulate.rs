@@ -45,9 +45,14 @@ fn option(name: &str) -> Option<String> {
     std::env::args().skip_while(|arg| arg != name).nth(1)
 }
 
+/// Whether the line `name` is asked for.
+fn wanted(name: &str) -> bool {
+    option("--only").is_none_or(|only| name.contains(&only))
+}
+
 /// Runs `plan` and says how fast, the best of five.
 fn speed(name: &str, plan: &Plan) {
-    if option("--only").is_some_and(|only| !name.contains(&only)) {
+    if !wanted(name) {
         return;
     }
     let policy = plan.policy().expect("the plan has a policy");
@@ -74,7 +79,10 @@ fn speed(name: &str, plan: &Plan) {
 }
 
 /// The whole story of the flash promotion without a bound, until its queue is empty.
-fn until_drained() {
+fn until_drained(name: &str) {
+    if !wanted(name) {
+        return;
+    }
     // callers who wait for ever, so that the queue holds all of them
     let plan = flash(&[
         "target.embedded.bound=none",
@@ -85,7 +93,7 @@ fn until_drained() {
     let policy = plan.policy().expect("the plan has a policy");
     let plan = simulate::until_drained(&plan, policy).expect("it drains");
     println!("until drained: {} min after the event", (plan.load.end().as_secs_f64() / 60.0 - 40.0).round());
-    speed("flash, until drained", &plan);
+    speed(name, &plan);
 }
 
 /// A minute at 100,000 arrivals a second, and then so many.
@@ -142,7 +150,7 @@ fn main() {
     with("flash, no bound, recheck", &["target.embedded.bound=none"]);
     with("flash, retries", &["requests.0.on_refusal={ retry: { attempts: 3, backoff: 500ms } }"]);
     with("quiet day", &["load.phases=[{ name: day, rate: 400/min, for: 6h }]"]);
-    until_drained();
+    until_drained("flash, until drained");
     if std::env::args().any(|arg| arg == "--grid") {
         grid();
     }

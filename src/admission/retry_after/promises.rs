@@ -27,7 +27,10 @@ impl Promises {
     /// Closes the promises whose time has passed at `now`.
     pub(crate) fn advance(&mut self, now: Moment) {
         while let Some((time, caller)) = self.by_time.pop_before(now - GRACE) {
-            self.closed += u64::from(self.stands(time, caller) && self.remove(caller));
+            if self.stands(time, caller) {
+                self.remove(caller);
+                self.closed += 1;
+            }
         }
     }
 
@@ -84,11 +87,10 @@ impl Promises {
         stands(&self.by_caller, time, caller)
     }
 
-    /// Forgets the promise of `caller`; false if there is none.
-    fn remove(&mut self, caller: u64) -> bool {
-        let promise = self.by_caller.remove(caller);
-        self.open = self.open - promise.map_or(Tokens::ZERO, |(_, tokens)| tokens);
-        promise.is_some()
+    fn remove(&mut self, caller: u64) {
+        if let Some((_, tokens)) = self.by_caller.remove(caller) {
+            self.open = self.open - tokens;
+        }
     }
 }
 
