@@ -266,7 +266,8 @@ fn a_trace_is_played_with_its_own_times_and_sizes() {
             "provider.quota={ tokens_per_minute: 60M, burst: 1s }".to_owned(),
             format!("provider.count={count_by}"),
         ];
-        let loaded = tenfold::cli::load::read(&path, &sets).unwrap_or_else(|e| panic!("{}", e.render("plan")));
+        let loaded =
+            tenfold::cli::load::read(&path, &sets).unwrap_or_else(|e| panic!("{}", e.render("plan")));
         let plan = loaded.plan.rehearsed();
         let due: Vec<_> = tenfold::workload::Schedule::new(&plan.load, &plan.requests).collect();
         let holds: u64 = due.iter().map(|arrival| arrival.sizes.hold().get()).sum();

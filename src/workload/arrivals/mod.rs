@@ -83,6 +83,11 @@ pub trait Process: Debug + Send + Sync {
         None
     }
 
+    /// Callers a second where they come closest together, in a phase of this mean rate.
+    fn peak(&self, rate: Rate) -> f64 {
+        rate.per_sec_f64()
+    }
+
     /// The variance of a long phase's count over its mean, at `rate` callers: 0 where callers are evenly spaced, 1 where
     /// they are independent. For the spread of what is forecast.
     fn dispersion(&self, _rate: Rate) -> f64 {
