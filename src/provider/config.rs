@@ -30,6 +30,8 @@ pub struct Config {
 /// The shell around the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
+    /// A server of our own: whole answers and streamed ones, and memory that does not grow.
+    Stream,
     /// A wiremock server: whole answers.
     Wiremock,
 }
@@ -135,6 +137,16 @@ impl Service {
         }
     }
 
+    /// The time from one token to the next in an answer of `output` tokens that takes `takes` in all. Where times spread,
+    /// the first token's part and the others' stay in proportion.
+    pub fn gap(&self, output: Tokens, takes: Duration) -> Duration {
+        let mean = self.time_for(output).as_secs_f64();
+        match self.law {
+            Law::Exponential if mean > 0.0 => takes.mul_f64(self.per_token.as_secs_f64() / mean),
+            Law::Fixed | Law::Exponential => self.per_token,
+        }
+    }
+
     /// The whole time of an answer of `output` tokens; its mean where times spread.
     pub fn time_for(&self, output: Tokens) -> Duration {
         let tokens = self.per_token.as_nanos().saturating_mul(u128::from(output.get()));
@@ -229,7 +241,7 @@ macro_rules! read_named {
     };
 }
 
-read_named!(Engine, "engine", "wiremock" => Wiremock);
+read_named!(Engine, "engine", "stream" => Stream, "wiremock" => Wiremock);
 read_named!(Law, "law of service times", "exponential" => Exponential, "fixed" => Fixed);
 read_named!(
     Count, "way to count tokens",

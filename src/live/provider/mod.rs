@@ -1,12 +1,12 @@
-//! The provider's shell: a wiremock server around [`crate::provider`].
+//! The provider's shells: servers around [`crate::provider`]. Both do the same with a request (`office`), and tell the
+//! run of it as it arrives.
 //!
-//! One mock answers everything. Its responder runs under wiremock's lock, so it does nothing but read the body once and
-//! ask the machine; the service time is wiremock's delay, which holds no lock. What reaches it is told to the run as it
-//! arrives.
+//! `engine: wiremock` keeps every request it has matched for as long as it lives: [`ProviderShell::keeps`] says how much
+//! that comes to. It gives whole answers only and cannot see a cancelled call. When descriptors run out its accept loop
+//! ends without a word: [`ProviderShell::answers`] is how a run notices.
 //!
-//! wiremock keeps every request it has matched for as long as it lives: [`ProviderShell::keeps`] says how much that
-//! comes to. It cannot see a cancelled call. When descriptors run out its accept loop ends without a word:
-//! [`ProviderShell::answers`] is how a run notices.
+//! `engine: stream` is a server of our own: whole answers and streamed ones, token by token; it keeps nothing, and sees
+//! calls that are cut off.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -16,18 +16,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use wiremock::{Mock, MockServer};
 
 use super::Clock;
 use crate::observe::Sighting;
 use crate::plan::DeadlineHeader;
-use crate::provider::Config;
 use crate::provider::wire::RequestId;
+use crate::provider::{Config, Engine};
 use crate::units::Bytes;
 
-mod respond;
+mod by_stream;
+mod by_wiremock;
+mod office;
 
-use respond::Responder;
+use office::Office;
 
 /// Connections the system keeps until they are accepted.
 const BACKLOG: i32 = 4_096;
@@ -88,10 +89,17 @@ pub enum ProviderError {
 /// A running provider. It ends when this is dropped.
 pub struct ProviderShell {
     /// Its own thread serves; this ends it.
-    _server: MockServer,
+    _server: Server,
     address: SocketAddr,
     url: String,
     strangers: Arc<AtomicU64>,
+    cut: Arc<AtomicU64>,
+}
+
+/// What serves.
+enum Server {
+    Wiremock { _server: wiremock::MockServer },
+    Stream { _server: by_stream::Server },
 }
 
 impl ProviderShell {
@@ -109,10 +117,18 @@ impl ProviderShell {
         let listener = listen(&config.listen).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let strangers = Arc::new(AtomicU64::new(0));
-        let responder = Responder::new(config, deadline, clock, run, Arc::clone(&strangers), Box::new(tell));
-        let server = start(listener, responder).map_err(ProviderError::Start)?;
+        let office = Office::new(config, deadline, clock, run, Arc::clone(&strangers), Box::new(tell));
+        let cut = Arc::new(AtomicU64::new(0));
+        let server = match config.engine {
+            Engine::Wiremock => {
+                by_wiremock::start(listener, office).map(|server| Server::Wiremock { _server: server })
+            }
+            Engine::Stream => by_stream::start(listener, office, clock, Arc::clone(&cut))
+                .map(|server| Server::Stream { _server: server }),
+        };
+        let server = server.map_err(ProviderError::Start)?;
         let url = config.advertise.clone().unwrap_or_else(|| format!("http://{}", reachable(address)));
-        Ok(Self { _server: server, address, url, strangers })
+        Ok(Self { _server: server, address, url, strangers, cut })
     }
 
     /// Where it listens.
@@ -128,6 +144,11 @@ impl ProviderShell {
     /// How many requests came that were none of this run's.
     pub fn strangers(&self) -> u64 {
         self.strangers.load(Ordering::Relaxed)
+    }
+
+    /// How many calls were cut off before the end of their answer: whoever made them left. Only `engine: stream` sees it.
+    pub fn cut(&self) -> u64 {
+        self.cut.load(Ordering::Relaxed)
     }
 
     /// Whether it answers on a new connection within `within`. Blocks for so long at most; not for a runtime's thread.
@@ -155,21 +176,6 @@ fn listen(address: &str) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// Starts wiremock from a thread of its own, so that it can be called with and without a runtime around.
-fn start(listener: TcpListener, responder: Responder) -> io::Result<MockServer> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let starting = std::thread::Builder::new().name("provider-start".into()).spawn(move || {
-        // wiremock's own thread is started from this one
-        crate::live::priority::run_before_others();
-        runtime.block_on(async {
-            let server = MockServer::builder().listener(listener).disable_request_recording().start().await;
-            Mock::given(wiremock::matchers::any()).respond_with(responder).mount(&server).await;
-            server
-        })
-    })?;
-    starting.join().map_err(|_| io::Error::other("wiremock did not start"))
 }
 
 /// An address to connect to: an unspecified one is reached by loopback.

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::plan::DeadlineForm;
-use crate::provider::wire::openai;
-use crate::provider::wire::openai::OpenAi;
+use crate::provider::wire::anthropic::Anthropic;
+use crate::provider::wire::openai::{self, OpenAi};
+use crate::provider::wire::{Api, Said, sse};
 use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Window};
 use crate::units::{Rate, Tokens};
 
@@ -35,12 +36,20 @@ fn config(listen: &str) -> Config {
     }
 }
 
-fn shell() -> (ProviderShell, Receiver<Arrived>) {
+fn start(config: &Config) -> (ProviderShell, Receiver<Arrived>) {
     let (sender, seen) = channel();
     let deadline = DeadlineHeader { header: "x-request-timeout-ms".into(), form: DeadlineForm::RemainingMs };
     let tell = move |arrived| sender.send(arrived).unwrap();
-    let shell = ProviderShell::start(&config("127.0.0.1:0"), &deadline, Clock::start(), RUN, tell).unwrap();
-    (shell, seen)
+    (ProviderShell::start(config, &deadline, Clock::start(), RUN, tell).unwrap(), seen)
+}
+
+fn shell() -> (ProviderShell, Receiver<Arrived>) {
+    start(&config("127.0.0.1:0"))
+}
+
+/// One of each engine.
+fn shells() -> [(ProviderShell, Receiver<Arrived>); 2] {
+    [Engine::Wiremock, Engine::Stream].map(|engine| start(&Config { engine, ..config("127.0.0.1:0") }))
 }
 
 /// An answer: status, head (lower case) and body.
@@ -72,51 +81,58 @@ fn body(user: &str) -> String {
 
 #[test]
 fn an_answer_has_the_words_its_id_asks_for_and_is_seen_arriving() {
-    let (shell, seen) = shell();
-    let id = id(412);
-    let headers = format!(
-        "x-request-id: {id}\r\ntraceparent: {}\r\nx-request-timeout-ms: 4321\r\n",
-        id.traceparent().unwrap()
-    );
-    let (status, head, text) = post(&shell, &headers, &body(&id.to_string()));
-    assert_eq!(status, 200, "{text}");
-    assert!(
-        head.contains("content-type: application/json") && head.contains("x-ratelimit-remaining-tokens: 20")
-    );
-    let answer: Value = serde_json::from_str(&text).unwrap();
-    let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
-    assert_eq!(content.split(' ').count(), 7);
-    assert_eq!(answer["usage"]["total_tokens"], 17);
-    let arrived = seen.recv().unwrap();
-    assert_eq!((arrived.id, arrived.carriers.to_string().as_str()), (id, "x-request-id, traceparent, user"));
-    let Sighting::AtProvider { attempt, at, until, charged, refused, budget } = arrived.sighting else {
-        panic!()
-    };
-    assert_eq!((attempt.seq, attempt.nth, charged, refused), (412, 0, Tokens::new(20), false));
-    assert_eq!(until.since(at), Duration::from_millis(27));
-    assert_eq!(budget, Some(Duration::from_millis(4_321)));
-    assert!(seen.try_recv().is_err());
+    for (shell, seen) in shells() {
+        let id = id(412);
+        let headers = format!(
+            "x-request-id: {id}\r\ntraceparent: {}\r\nx-request-timeout-ms: 4321\r\n",
+            id.traceparent().unwrap()
+        );
+        let (status, head, text) = post(&shell, &headers, &body(&id.to_string()));
+        assert_eq!(status, 200, "{text}");
+        assert!(
+            head.contains("content-type: application/json")
+                && head.contains("x-ratelimit-remaining-tokens: 20")
+        );
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        let content = answer["choices"][0]["message"]["content"].as_str().unwrap();
+        assert_eq!(content.split(' ').count(), 7);
+        assert_eq!(answer["usage"]["total_tokens"], 17);
+        let arrived = seen.recv().unwrap();
+        assert_eq!(
+            (arrived.id, arrived.carriers.to_string().as_str()),
+            (id, "x-request-id, traceparent, user")
+        );
+        let Sighting::AtProvider { attempt, at, until, charged, refused, budget } = arrived.sighting else {
+            panic!()
+        };
+        assert_eq!((attempt.seq, attempt.nth, charged, refused), (412, 0, Tokens::new(20), false));
+        assert_eq!(until.since(at), Duration::from_millis(27));
+        assert_eq!(budget, Some(Duration::from_millis(4_321)));
+        assert!(seen.try_recv().is_err());
+    }
 }
 
 #[test]
 fn a_spent_quota_is_told_in_the_documented_form() {
-    let (shell, seen) = shell();
-    let send = |seq| post(&shell, &format!("x-request-id: {}\r\n", id(seq)), &body("u"));
-    assert_eq!((send(1).0, send(2).0), (200, 200));
-    let (status, head, text) = send(3);
-    assert_eq!(status, 429);
-    let header =
-        |name: &str| head.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned));
-    let secs: u64 = header("retry-after").unwrap().parse().unwrap();
-    let millis: u64 = header("retry-after-ms").unwrap().parse().unwrap();
-    assert!((1..=20).contains(&secs) && millis.div_ceil(1_000) == secs, "{head}");
-    let error: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(error["error"]["code"], "rate_limit_exceeded");
-    assert_eq!(error["error"]["type"], "tokens");
-    let last = seen.try_iter().last().unwrap().sighting;
-    assert!(
-        matches!(last, Sighting::AtProvider { refused: true, charged: Tokens::ZERO, at, until, .. } if at == until)
-    );
+    for (shell, seen) in shells() {
+        let send = |seq| post(&shell, &format!("x-request-id: {}\r\n", id(seq)), &body("u"));
+        assert_eq!((send(1).0, send(2).0), (200, 200));
+        let (status, head, text) = send(3);
+        assert_eq!(status, 429);
+        let header = |name: &str| {
+            head.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
+        };
+        let secs: u64 = header("retry-after").unwrap().parse().unwrap();
+        let millis: u64 = header("retry-after-ms").unwrap().parse().unwrap();
+        assert!((1..=20).contains(&secs) && millis.div_ceil(1_000) == secs, "{head}");
+        let error: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(error["error"]["code"], "rate_limit_exceeded");
+        assert_eq!(error["error"]["type"], "tokens");
+        let last = seen.try_iter().last().unwrap().sighting;
+        assert!(
+            matches!(last, Sighting::AtProvider { refused: true, charged: Tokens::ZERO, at, until, .. } if at == until)
+        );
+    }
 }
 
 #[test]
@@ -152,15 +168,16 @@ fn what_makes_no_sense_is_refused_by_name_and_costs_nothing() {
 
 #[test]
 fn any_carrier_will_do_and_other_runs_are_strangers() {
-    let (shell, seen) = shell();
-    let broken = r#"{"user":"#;
-    post(&shell, &format!("traceparent: {}\r\n", id(1).traceparent().unwrap()), broken);
-    post(&shell, "x-request-id: req_1\r\n", &body(&id(2).to_string()));
-    let other = RequestId { run: 1, ..id(3) };
-    post(&shell, &format!("x-request-id: {other}\r\n"), &body("u"));
-    let carriers: Vec<_> = seen.try_iter().map(|a| (a.id.seq, a.carriers.to_string())).collect();
-    assert_eq!(carriers, [(1, "traceparent".to_owned()), (2, "user".to_owned())]);
-    assert_eq!(shell.strangers(), 1);
+    for (shell, seen) in shells() {
+        let broken = r#"{"user":"#;
+        post(&shell, &format!("traceparent: {}\r\n", id(1).traceparent().unwrap()), broken);
+        post(&shell, "x-request-id: req_1\r\n", &body(&id(2).to_string()));
+        let other = RequestId { run: 1, ..id(3) };
+        post(&shell, &format!("x-request-id: {other}\r\n"), &body("u"));
+        let carriers: Vec<_> = seen.try_iter().map(|a| (a.id.seq, a.carriers.to_string())).collect();
+        assert_eq!(carriers, [(1, "traceparent".to_owned()), (2, "user".to_owned())]);
+        assert_eq!(shell.strangers(), 1);
+    }
 }
 
 #[test]
@@ -195,4 +212,116 @@ async fn it_can_be_started_from_a_runtime() {
 fn what_is_kept_grows_with_requests_and_their_bodies() {
     assert_eq!(ProviderShell::keeps(1_000, Bytes::new(6_000)), Bytes::new(11_000_000));
     assert_eq!(ProviderShell::keeps(u64::MAX, Bytes::new(6_000)), Bytes::new(u64::MAX));
+}
+
+const STREAMED: &str = r#"{"model":"m","messages":[{"content":"a b"}],"max_tokens":5,"stream":true,"stream_options":{"include_usage":true}}"#;
+
+fn streaming() -> Config {
+    Config { engine: Engine::Stream, ..config("127.0.0.1:0") }
+}
+
+/// What a streamed answer said, event by event.
+fn heard(api: &dyn Api, text: &str) -> Vec<Said> {
+    let (mut reader, mut said) = (sse::Reader::new(), Vec::new());
+    // the sizes of the chunks are lines of their own, which no event has
+    reader.feed(text.as_bytes(), |event| said.push(api.said(&event))).unwrap();
+    said
+}
+
+#[test]
+fn an_answer_is_streamed_token_by_token_and_says_what_it_used() {
+    let (shell, seen) = start(&streaming());
+    let (status, head, text) = post(&shell, &format!("x-request-id: {}\r\n", id(1)), STREAMED);
+    assert_eq!(status, 200, "{text}");
+    assert!(
+        head.contains("content-type: text/event-stream") && head.contains("x-ratelimit-remaining-tokens")
+    );
+    let said = heard(&OpenAi, &text);
+    assert_eq!(
+        said.iter().filter(|said| **said == Said::Content).count(),
+        5,
+        "7 were wanted, 5 allowed: {text}"
+    );
+    assert_eq!(said.last(), Some(&Said::End));
+    assert!(said.contains(&Said::Used(Tokens::new(7))), "{said:?}");
+    let arrived = seen.recv().unwrap();
+    assert!(
+        matches!(arrived.sighting, Sighting::AtProvider { charged, refused: false, .. } if charged == Tokens::new(7))
+    );
+    assert_eq!(shell.cut(), 0);
+}
+
+#[test]
+fn the_other_api_is_spoken_by_both_engines_and_streamed_by_one() {
+    let request = |stream: bool| {
+        format!(
+            r#"{{"model":"m","system":"a","messages":[{{"role":"user","content":"b"}}],"max_tokens":3,"stream":{stream},"metadata":{{"user_id":"{}"}}}}"#,
+            id(1)
+        )
+    };
+    for engine in [Engine::Wiremock, Engine::Stream] {
+        let (shell, seen) = start(&Config { engine, api: &Anthropic, ..config("127.0.0.1:0") });
+        let ask = |body: &str| call(&shell, "POST /v1/messages", "", body);
+        let (status, head, text) = ask(&request(false));
+        assert_eq!((status, Anthropic.used(text.as_bytes())), (200, Some(Tokens::new(5))), "{text}");
+        assert!(
+            head.contains("anthropic-ratelimit-tokens-reset: 20") && head.contains("request-id: req_"),
+            "{head}"
+        );
+        assert_eq!(seen.recv().unwrap().carriers.to_string(), "user");
+        assert_eq!(call(&shell, "POST /v1/chat/completions", "", "{}").0, 404);
+        let (status, _, text) = ask("{");
+        assert!(
+            status == 400 && text.contains(r#""type":"error""#) && text.contains("invalid_request_error")
+        );
+        let (status, _, text) = ask(&request(true));
+        if engine == Engine::Wiremock {
+            assert!(status == 400 && text.contains("stream"), "{text}");
+        } else {
+            let said = heard(&Anthropic, &text);
+            assert_eq!(said.iter().filter(|said| **said == Said::Content).count(), 3, "{text}");
+            assert!(
+                said.contains(&Said::Used(Tokens::new(5))) && said.last() == Some(&Said::End),
+                "{said:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn callers_who_leave_before_the_end_are_seen_leaving() {
+    let slow = Service { first_token: Duration::from_secs(600), per_token: Duration::ZERO, law: Law::Fixed };
+    let (shell, seen) = start(&Config { service: slow, ..streaming() });
+    let mut callers = Vec::new();
+    for (seq, body) in [(1, STREAMED.to_owned()), (2, body("u"))] {
+        let mut stream = TcpStream::connect(shell.address()).unwrap();
+        let head = format!("POST {} HTTP/1.1\r\nhost: p\r\nx-request-id: {}", openai::PATH, id(seq));
+        stream
+            .write_all(format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes())
+            .unwrap();
+        seen.recv().unwrap();
+        callers.push(stream);
+    }
+    // what is answered after both came shows that neither was taken for cut
+    assert!(shell.answers(Duration::from_secs(10)));
+    assert_eq!(shell.cut(), 0);
+    drop(callers);
+    for _ in 0..2_000 {
+        if shell.cut() == 2 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{} seen leaving", shell.cut());
+}
+
+#[test]
+fn a_body_larger_than_any_request_is_refused() {
+    let (shell, _seen) = start(&streaming());
+    let mut stream = TcpStream::connect(shell.address()).unwrap();
+    let head = format!("POST {} HTTP/1.1\r\nhost: p\r\ncontent-length: 70000000\r\n\r\n", openai::PATH);
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 413");
 }

@@ -45,7 +45,13 @@ pub(super) fn schema() -> Value {
         [
             ("listen", word("address to listen on; default 127.0.0.1:0, a free port")),
             ("advertise", word("the URL the gateway shall call, where it differs")),
-            ("engine", named("the shell that serves it", &["wiremock"])),
+            (
+                "engine",
+                named(
+                    "the shell that serves it; stream also gives streamed answers",
+                    &["stream", "wiremock"],
+                ),
+            ),
             ("api", named("the wire format", &APIS.iter().map(|api| api.name()).collect::<Vec<_>>())),
             ("count", named("how both sides count tokens", &["cl100k_base", "o200k_base", "words"])),
             ("quota", quota),

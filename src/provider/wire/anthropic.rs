@@ -108,8 +108,8 @@ impl Api for Anthropic {
         .to_string()
     }
 
-    fn answer(&self, made: &Made<'_>) -> (Vec<(&'static str, String)>, String) {
-        let body = json!({
+    fn answer(&self, made: &Made<'_>) -> String {
+        json!({
             "id": format!("msg_{}", made.id),
             "type": "message",
             "role": "assistant",
@@ -124,10 +124,14 @@ impl Api for Anthropic {
                 "cache_read_input_tokens": 0,
                 "service_tier": "standard",
             },
-        });
+        })
+        .to_string()
+    }
+
+    fn headers_of_answer(&self, made: &Made<'_>) -> Vec<(&'static str, String)> {
         let mut headers = limit_headers(made.limits, made.unix);
         headers.push(("request-id", format!("req_{}", made.id)));
-        (headers, body.to_string())
+        headers
     }
 
     fn used(&self, body: &[u8]) -> Option<Tokens> {

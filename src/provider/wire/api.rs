@@ -28,8 +28,10 @@ pub trait Api: Debug + Send + Sync {
     fn read(&self, body: &[u8]) -> Result<Asked, String>;
     /// A request's body: `text` as the only message of user `user`.
     fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str) -> String;
-    /// The body of a whole answer, and its headers besides the content type.
-    fn answer(&self, made: &Made<'_>) -> (Vec<(&'static str, String)>, String);
+    /// The body of a whole answer.
+    fn answer(&self, made: &Made<'_>) -> String;
+    /// The headers of an answer, whole or streamed, besides the content type.
+    fn headers_of_answer(&self, made: &Made<'_>) -> Vec<(&'static str, String)>;
     /// Tokens a whole answer says it used, prompt and answer together; `None` if it does not say.
     fn used(&self, body: &[u8]) -> Option<Tokens>;
     /// The same answer in pieces, as server-sent events; with what it used only `if usage` was asked for, where the API
@@ -246,7 +248,7 @@ mod tests {
                 limits: &LIMITS,
                 unix: Duration::from_secs(1_790_000_000),
             };
-            let (_, answer) = api.answer(&made);
+            let answer = api.answer(&made);
             assert_eq!(api.used(answer.as_bytes()), Some(Tokens::new(10)), "{}", api.name());
             assert_eq!(answer.matches("word").count(), 7, "{}", api.name());
         }

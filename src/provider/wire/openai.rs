@@ -58,11 +58,14 @@ impl Api for OpenAi {
         .to_string()
     }
 
-    fn answer(&self, made: &Made<'_>) -> (Vec<(&'static str, String)>, String) {
-        let body = answer_body(made.id, made.model, made.prompt, made.output, made.unix.as_secs());
+    fn answer(&self, made: &Made<'_>) -> String {
+        answer_body(made.id, made.model, made.prompt, made.output, made.unix.as_secs())
+    }
+
+    fn headers_of_answer(&self, made: &Made<'_>) -> Vec<(&'static str, String)> {
         let mut headers: Vec<_> = limit_headers(made.limits).into();
         headers.push(("openai-version", "2020-10-01".to_owned()));
-        (headers, body)
+        headers
     }
 
     fn used(&self, body: &[u8]) -> Option<Tokens> {

@@ -1,0 +1,271 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::{HeaderMap, Method};
+use serde_json::json;
+
+use super::{Arrived, Carriers};
+use crate::live::Clock;
+use crate::observe::{Attempt, Sighting};
+use crate::plan::DeadlineHeader;
+use crate::provider::wire::{Api, Asked, Frames, Made, RequestId, Told, Trouble, headers};
+use crate::provider::{Answer, Call, Config, Engine, Provider, Service};
+use crate::units::{Moment, Tokens};
+
+const JSON: &str = "application/json";
+
+/// What both shells do with a request: they read its body once and ask the machine.
+pub(super) struct Office {
+    provider: Mutex<Provider>,
+    api: &'static dyn Api,
+    streams: bool,
+    service: Service,
+    deadline: DeadlineHeader,
+    clock: Clock,
+    run: u32,
+    strangers: Arc<AtomicU64>,
+    tell: Box<dyn Fn(Arrived) + Send + Sync>,
+}
+
+/// A request that can be answered.
+struct Answerable {
+    model: String,
+    prompt: Tokens,
+    max_output: Tokens,
+    stream: bool,
+    stream_usage: bool,
+}
+
+/// A request as it came.
+pub(super) struct Came<'a> {
+    pub(super) method: &'a Method,
+    pub(super) path: &'a str,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a [u8],
+}
+
+/// What it gets.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) kind: &'static str,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Answered,
+    /// When the whole of it is to be there.
+    pub(super) until: Moment,
+}
+
+/// The body of a reply.
+#[derive(Debug)]
+pub(super) enum Answered {
+    /// All at once.
+    Whole(String),
+    /// In pieces.
+    Stream {
+        frames: Frames,
+        /// How many tokens, of which the last comes at the end.
+        tokens: u64,
+        /// From one to the next.
+        gap: Duration,
+    },
+}
+
+impl Office {
+    pub(super) fn new(
+        config: &Config,
+        deadline: &DeadlineHeader,
+        clock: Clock,
+        run: u32,
+        strangers: Arc<AtomicU64>,
+        tell: Box<dyn Fn(Arrived) + Send + Sync>,
+    ) -> Self {
+        let provider = Mutex::new(Provider::new(config, clock.now()));
+        let streams = config.engine == Engine::Stream;
+        Self {
+            provider,
+            api: config.api,
+            streams,
+            service: config.service,
+            deadline: deadline.clone(),
+            clock,
+            run,
+            strangers,
+            tell,
+        }
+    }
+
+    /// The answer to a request, which is told to the run.
+    pub(super) fn reply(&self, came: &Came<'_>) -> Reply {
+        let get = *came.method == Method::GET || *came.method == Method::HEAD;
+        // gateways may put a prefix of their own before the path
+        let ends = self.api.path().trim_start_matches("/v1");
+        if came.path.ends_with(ends) && *came.method == Method::POST {
+            return self.complete(came);
+        }
+        match came.path {
+            "/health" if get => self.page(200, "text/plain", "ok\n".to_owned()),
+            "/v1/models" if get => {
+                let models = json!({
+                    "object": "list",
+                    "data": [{ "id": "rehearsal", "object": "model", "created": 0, "owned_by": "tenfold" }],
+                });
+                self.page(200, JSON, models.to_string())
+            }
+            path => {
+                let shown: String = path.chars().take(200).collect();
+                self.error(&Trouble::NotFound { method: came.method.as_str(), path: &shown })
+            }
+        }
+    }
+
+    fn complete(&self, came: &Came<'_>) -> Reply {
+        let read = self.api.read(came.body);
+        let user = read.as_ref().ok().and_then(|asked| asked.user.as_deref());
+        let known = self.identify(came.headers, user);
+        if known.is_none() {
+            self.strangers.fetch_add(1, Ordering::Relaxed);
+        }
+        let asked = match &read {
+            Ok(asked) => answerable(asked, self.streams),
+            Err(why) => Err(Trouble::NotJson(why)),
+        };
+        let asked = match asked {
+            Ok(asked) => asked,
+            Err(trouble) => {
+                let at = self.clock.now();
+                self.tell(known, came, at, at, Tokens::ZERO, true);
+                return self.error(&trouble);
+            }
+        };
+        let output = known.map_or(asked.max_output, |(id, _)| id.output);
+        let call = Call { prompt: asked.prompt, max_output: asked.max_output, output };
+        let (at, answer) = self.decide(call);
+        let (until, charged) = match &answer {
+            Answer::Served { charged, takes, .. } => (at + *takes, *charged),
+            Answer::Refused { .. } | Answer::TooLarge { .. } => (at, Tokens::ZERO),
+        };
+        let refused = !matches!(answer, Answer::Served { .. });
+        self.tell(known, came, at, until, charged, refused);
+        self.write(&asked, &answer, until)
+    }
+
+    pub(super) fn now(&self) -> Moment {
+        self.clock.now()
+    }
+
+    /// The machine's decision and its instant, which is read under the machine's lock so that time never runs back.
+    fn decide(&self, call: Call) -> (Moment, Answer) {
+        // a panic of another call leaves the machine whole: it has no half-done state
+        let mut provider = self.provider.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let at = self.clock.now();
+        (at, provider.call(at, call))
+    }
+
+    /// The id of a request of this run, and which carriers brought it.
+    fn identify(&self, came: &HeaderMap, user: Option<&str>) -> Option<(RequestId, Carriers)> {
+        let header = |name: &str| came.get(name).and_then(|value| value.to_str().ok());
+        let ours = |id: Option<RequestId>| id.filter(|id| id.run == self.run);
+        let by_request_id = ours(header(headers::REQUEST_ID).and_then(RequestId::parse));
+        let by_traceparent = ours(header("traceparent").and_then(RequestId::parse_traceparent));
+        let by_user = ours(user.and_then(RequestId::parse));
+        let carriers = Carriers {
+            request_id: by_request_id.is_some(),
+            traceparent: by_traceparent.is_some(),
+            user: by_user.is_some(),
+        };
+        Some((by_request_id.or(by_traceparent).or(by_user)?, carriers))
+    }
+
+    fn tell(
+        &self,
+        known: Option<(RequestId, Carriers)>,
+        came: &Came<'_>,
+        at: Moment,
+        until: Moment,
+        charged: Tokens,
+        refused: bool,
+    ) {
+        let Some((id, carriers)) = known else { return };
+        let attempt = Attempt { seq: id.seq, nth: id.attempt };
+        let budget = self.budget(came.headers);
+        let sighting = Sighting::AtProvider { attempt, at, until, charged, refused, budget };
+        (self.tell)(Arrived { id, carriers, sighting });
+    }
+
+    fn budget(&self, headers: &HeaderMap) -> Option<Duration> {
+        let text = headers.get(&self.deadline.header)?.to_str().ok()?;
+        self.deadline.form.read(text, self.clock.unix()).ok()
+    }
+
+    fn write(&self, asked: &Answerable, answer: &Answer, until: Moment) -> Reply {
+        let model = asked.model.as_str();
+        match answer {
+            Answer::Served { output, takes, limits, .. } => {
+                let id = format!("{:016x}", self.clock.now().as_nanos());
+                let (prompt, output, unix) = (asked.prompt, *output, self.clock.unix());
+                let made = Made { id: &id, model, prompt, output, limits, unix };
+                if asked.stream {
+                    let gap = self.service.gap(output, *takes);
+                    let frames = self.api.frames(&made, asked.stream_usage);
+                    let headers = self.api.headers_of_answer(&made);
+                    let body = Answered::Stream { frames, tokens: output.get(), gap };
+                    return Reply {
+                        status: 200,
+                        kind: "text/event-stream; charset=utf-8",
+                        headers,
+                        body,
+                        until,
+                    };
+                }
+                let headers = self.api.headers_of_answer(&made);
+                Reply {
+                    status: 200,
+                    kind: JSON,
+                    headers,
+                    body: Answered::Whole(self.api.answer(&made)),
+                    until,
+                }
+            }
+            Answer::Refused { retry_after, wanted, limits } => {
+                let retry_after = Some(*retry_after);
+                self.error(&Trouble::Quota { model, wanted: *wanted, limits, retry_after })
+            }
+            Answer::TooLarge { wanted, most } => {
+                self.error(&Trouble::TooLarge { model, wanted: *wanted, most: *most })
+            }
+        }
+    }
+
+    fn error(&self, trouble: &Trouble<'_>) -> Reply {
+        let Told { status, headers, body } = self.api.error(trouble, self.clock.unix());
+        Reply { headers, ..self.page(status, JSON, body) }
+    }
+
+    fn page(&self, status: u16, kind: &'static str, body: String) -> Reply {
+        Reply { status, kind, headers: Vec::new(), body: Answered::Whole(body), until: self.clock.now() }
+    }
+}
+
+/// What a request asks for, if it can be answered.
+fn answerable(asked: &Asked, streams: bool) -> Result<Answerable, Trouble<'static>> {
+    let Some(model) = asked.model.as_deref().filter(|model| !model.is_empty()) else {
+        return Err(Trouble::Missing("model"));
+    };
+    if !asked.has_messages {
+        return Err(Trouble::Missing("messages"));
+    }
+    if asked.stream && !streams {
+        let why =
+            "this provider gives whole answers only: leave out 'stream', or set provider.engine to stream";
+        return Err(Trouble::Invalid("stream", why));
+    }
+    let field = asked.max_output_field;
+    let Some(max_output) = asked.max_output else { return Err(Trouble::Missing(field)) };
+    if max_output == Tokens::ZERO {
+        return Err(Trouble::Invalid(field, "it is 0, and an answer has at least 1 token"));
+    }
+    let model = model.chars().take(100).collect();
+    let (prompt, stream, stream_usage) = (asked.prompt, asked.stream, asked.stream_usage);
+    Ok(Answerable { model, prompt, max_output, stream, stream_usage })
+}
