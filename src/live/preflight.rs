@@ -64,7 +64,7 @@ impl Needs {
         // in the worst case everybody makes all its attempts
         let attempts = plan.requests.mean(crate::workload::Class::attempts);
         let requests = (plan.load.expected() * (1.1 + returning) * attempts).ceil() as u64;
-        let peak_per_s = plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64()).fold(0.0, f64::max);
+        let peak_per_s = plan.load.peak_per_s();
         let patience = classes.iter().map(|class| class.patience).max().unwrap_or_default();
         let waiting = (peak_per_s * patience.as_secs_f64() * 1.1 * attempts).ceil() as u64;
         let open = waiting.min(requests).min(u64::from(plan.max_outstanding));

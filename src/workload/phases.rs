@@ -88,6 +88,11 @@ impl Load {
         self.phases.iter().map(|phase| phase.rate.time_for(1)).min().unwrap_or(Duration::MAX)
     }
 
+    /// Callers a second where they come closest together, in any phase.
+    pub fn peak_per_s(&self) -> f64 {
+        self.phases.iter().map(|phase| self.arrivals.peak(phase.rate)).fold(0.0, f64::max)
+    }
+
     /// The number of callers expected in all.
     pub fn expected(&self) -> f64 {
         let before = std::iter::once(None).chain(self.phases.iter().map(|phase| Some(phase.rate)));

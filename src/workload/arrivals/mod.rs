@@ -83,10 +83,29 @@ pub trait Process: Debug + Send + Sync {
         None
     }
 
+    /// Callers a second where they come closest together, in a phase of this mean rate.
+    fn peak(&self, rate: Rate) -> f64 {
+        rate.per_sec_f64()
+    }
+
     /// The variance of a long phase's count over its mean, at `rate` callers: 0 where callers are evenly spaced, 1 where
     /// they are independent. For the spread of what is forecast.
     fn dispersion(&self, _rate: Rate) -> f64 {
         1.0
+    }
+}
+
+/// How long a factor holds, or a round lasts: more than nothing.
+struct Every(Duration);
+
+impl Read for Every {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let span = Duration::read(reader)?;
+        if span.is_zero() {
+            reader.fault("this must last more than nothing");
+            return None;
+        }
+        Some(Self(span))
     }
 }
 

@@ -116,6 +116,10 @@ impl Process for OnOff {
         mean * self.crowding() * on
     }
 
+    fn peak(&self, rate: Rate) -> f64 {
+        rate.per_sec_f64() * self.crowding()
+    }
+
     /// 1 + 2Λa/(a + b)² for bursts that end at the rate a and begin at b, with Λ callers a second within them: how an
     /// interrupted Poisson process spreads in the long run. Of fixed lengths it is an upper bound.
     fn dispersion(&self, rate: Rate) -> f64 {

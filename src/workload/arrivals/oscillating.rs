@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Factors, Kind, Process};
+use super::{Every, Factors, Kind, Process};
 use crate::units::{Rate, Read, Reader};
 use crate::workload::Phase;
 
@@ -35,14 +35,9 @@ impl Read for Oscillating {
     fn read(reader: &Reader<'_>) -> Option<Self> {
         let standard = Self::standard();
         let mut map = reader.map()?;
-        let every = map.or("every", standard.every);
+        let every = map.or("every", Every(standard.every));
         let factors = map.or("factors", standard.factors);
-        let every = every?;
-        if every.is_zero() {
-            map.here().fault("`every` is zero: a factor holds for more than nothing");
-            return None;
-        }
-        Some(Self { every, factors: factors? })
+        Some(Self { every: every?.0, factors: factors? })
     }
 }
 
@@ -73,6 +68,10 @@ impl Process for Oscillating {
             steps += 1.0;
         }
         Duration::try_from_secs_f64(steps * self.every.as_secs_f64()).unwrap_or(Duration::MAX).max(after)
+    }
+
+    fn peak(&self, rate: Rate) -> f64 {
+        rate.per_sec_f64() * self.factors.0.iter().copied().fold(0.0, f64::max)
     }
 
     fn expected(&self, phase: &Phase, _before: Option<Rate>) -> f64 {

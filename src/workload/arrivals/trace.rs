@@ -156,6 +156,12 @@ impl Process for Trace {
         phase.rate.time_for(k)
     }
 
+    /// The trace's busiest second.
+    fn peak(&self, rate: Rate) -> f64 {
+        let busiest = self.rows().map_or(0, |rows| rows.survey().busiest_second);
+        rate.per_sec_f64().max(busiest as f64 * self.factor.as_f64())
+    }
+
     fn trace(&self) -> Option<&Self> {
         Some(self)
     }
