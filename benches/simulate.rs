@@ -3,8 +3,8 @@
 //!
 //! `cargo bench --bench simulate`. An event is a step of the simulation: an arrival, an answer's end, a caller who
 //! leaves or returns, a wake-up of the gateway. Times are processor times of this process: what others do on the
-//! machine does not count. `-- --minutes 60` adds an hour at 100,000 arrivals a second, which takes
-//! minutes.
+//! machine does not count. `-- --grid` adds a grid of a thousand variants, `-- --minutes 60` an hour at 100,000 arrivals a
+//! second (minutes), `-- --only lifo` leaves out every line whose name has no `lifo` in it.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -40,8 +40,21 @@ fn memory() -> (u64, u64) {
     (of("VmRSS:"), of("VmHWM:"))
 }
 
+/// The value of an option of the command line.
+fn option(name: &str) -> Option<String> {
+    std::env::args().skip_while(|arg| arg != name).nth(1)
+}
+
+/// Whether the line `name` is asked for.
+fn wanted(name: &str) -> bool {
+    option("--only").is_none_or(|only| name.contains(&only))
+}
+
 /// Runs `plan` and says how fast, the best of five.
 fn speed(name: &str, plan: &Plan) {
+    if !wanted(name) {
+        return;
+    }
     let policy = plan.policy().expect("the plan has a policy");
     let best = |run: &mut dyn FnMut() -> u64| {
         (0..5)
@@ -66,7 +79,10 @@ fn speed(name: &str, plan: &Plan) {
 }
 
 /// The whole story of the flash promotion without a bound, until its queue is empty.
-fn until_drained() {
+fn until_drained(name: &str) {
+    if !wanted(name) {
+        return;
+    }
     // callers who wait for ever, so that the queue holds all of them
     let plan = flash(&[
         "target.embedded.bound=none",
@@ -77,7 +93,7 @@ fn until_drained() {
     let policy = plan.policy().expect("the plan has a policy");
     let plan = simulate::until_drained(&plan, policy).expect("it drains");
     println!("until drained: {} min after the event", (plan.load.end().as_secs_f64() / 60.0 - 40.0).round());
-    speed("flash, until drained", &plan);
+    speed(name, &plan);
 }
 
 /// A minute at 100,000 arrivals a second, and then so many.
@@ -102,18 +118,43 @@ fn long(minutes: u64) {
     }
 }
 
+/// A thousand variants of the flash promotion, each parsed, simulated, measured and summed up.
+fn grid() {
+    let start = spent();
+    let mut completed = 0.0;
+    for variant in 0..1_000 {
+        let plan = flash(&[
+            &format!("requests.0.deadline={}ms", 15_000 + 500 * (variant % 40)),
+            &format!("target.embedded.margin={}ms", 20 * (variant / 40)),
+        ]);
+        let policy = plan.policy().expect("the plan has a policy");
+        let summary = simulate::Summary::of(&simulate::measure(&plan, policy).0);
+        let column =
+            simulate::COLUMNS.iter().position(|column| column.name == "completed").expect("a column");
+        completed += summary.0[column].unwrap_or_default();
+    }
+    let mean = completed / 1_000.0;
+    println!("1,000 variants: {:.1} s, {mean:.0} completed on average", (spent() - start).as_secs_f64());
+}
+
 fn main() {
     speed("flash, bounded", &flash(&[]));
-    speed("flash, room", &flash(&["target.embedded.retry_after=room"]));
-    speed(
+    let with = |name, changes: &[&str]| speed(name, &flash(changes));
+    with("flash, room", &["target.embedded.retry_after=room"]);
+    with(
         "flash, 20 requests",
-        &flash(&["target.embedded.bound={ requests: 20 }", "target.embedded.retry_after=none"]),
+        &["target.embedded.bound={ requests: 20 }", "target.embedded.retry_after=none"],
     );
-    speed("flash, lifo", &flash(&["target.embedded.order=lifo"]));
-    speed("quiet day", &flash(&["load.phases=[{ name: day, rate: 400/min, for: 6h }]"]));
-    until_drained();
-    let minutes = std::env::args().skip_while(|arg| arg != "--minutes").nth(1);
-    if let Some(minutes) = minutes.and_then(|text| text.parse().ok()) {
+    with("flash, lifo", &["target.embedded.order=lifo"]);
+    with("flash, adaptive lifo", &["target.embedded.order={ adaptive_lifo: { high: 80, low: 60 } }"]);
+    with("flash, no bound, recheck", &["target.embedded.bound=none"]);
+    with("flash, retries", &["requests.0.on_refusal={ retry: { attempts: 3, backoff: 500ms } }"]);
+    with("quiet day", &["load.phases=[{ name: day, rate: 400/min, for: 6h }]"]);
+    until_drained("flash, until drained");
+    if std::env::args().any(|arg| arg == "--grid") {
+        grid();
+    }
+    if let Some(minutes) = option("--minutes").and_then(|text| text.parse().ok()) {
         long(minutes);
     }
 }

@@ -188,6 +188,13 @@ fn variants_make_a_table_and_what_they_cannot_change_is_named() {
         out(&tenfold(&[&["simulate", "plans/smoke.yaml", "--seeds", "2"], &grid[..]].concat()).code(0));
     assert_eq!(stdout.lines().count(), 5, "{stdout}");
     assert!(stdout.contains("requests.0.deadline=5s target.embedded.bound={ requests: 20 }"), "{stdout}");
+    for plan in [&["plans/smoke.yaml", "--seeds", "3"][..], &["plans/edge-gate.yaml"]] {
+        let on = |jobs| {
+            let vary = ["--vary", "load.seed=1,2,3", "--format", "json", "--jobs", jobs];
+            out(&tenfold(&[&["simulate"][..], plan, &vary[..]].concat()).code(0)).0
+        };
+        assert_eq!(on("1"), on("4"), "the same bytes on one core and on four: {plan:?}");
+    }
     let (_, stderr) = out(&tenfold(&["simulate", "plans/smoke.yaml", "--vary", "load.sede=1,2"]).code(2));
     assert!(stderr.contains("load.sede: unknown key `sede` (did you mean `seed`?"), "{stderr}");
     let (_, stderr) = out(&tenfold(&["simulate", "plans/smoke.yaml", "--vary", "load.seed"]).code(2));

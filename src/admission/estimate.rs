@@ -18,6 +18,7 @@ pub(crate) struct ServiceTime {
     sorted: Vec<Duration>,
     next: usize,
     sum: Duration,
+    mean: Duration,
 }
 
 impl ServiceTime {
@@ -29,6 +30,7 @@ impl ServiceTime {
             sorted: vec![estimate.start; WINDOW],
             next: 0,
             sum: estimate.start * WINDOW as u32,
+            mean: estimate.start,
         }
     }
 
@@ -40,6 +42,7 @@ impl ServiceTime {
         if old == span {
             return;
         }
+        self.mean = self.sum / WINDOW as u32;
         // both searches find a place: `old` is in the window, and any place is right for a new value
         let place = self.sorted.binary_search(&old).unwrap_or_else(|at| at.min(WINDOW - 1));
         self.sorted.remove(place);
@@ -48,8 +51,8 @@ impl ServiceTime {
     }
 
     /// The mean.
-    pub(crate) fn mean(&self) -> Duration {
-        self.sum / WINDOW as u32
+    pub(crate) const fn mean(&self) -> Duration {
+        self.mean
     }
 
     /// The quantile.

@@ -11,8 +11,8 @@ use crate::units::{Meter, Moment, Rate, Tokens, Window};
 pub(crate) struct Ledger {
     tokens: Option<Meter>,
     requests: Option<Meter>,
-    /// Of tokens and of requests.
-    rates: (Option<Rate>, Option<Rate>),
+    /// Tokens and requests a second.
+    rates: (Option<f64>, Option<f64>),
     slots: Option<u32>,
     in_use: u32,
     held: Tokens,
@@ -40,7 +40,7 @@ impl Ledger {
         Self {
             tokens: meter(budgets.tokens, budgets.window()),
             requests: counter(budgets.requests, budgets.window()),
-            rates: (budgets.tokens, budgets.requests),
+            rates: (budgets.tokens.map(Rate::per_sec_f64), budgets.requests.map(Rate::per_sec_f64)),
             slots: budgets.concurrent,
             in_use: 0,
             held: Tokens::ZERO,
@@ -49,13 +49,16 @@ impl Ledger {
     }
 
     pub(crate) fn advance(&mut self, now: Moment) {
-        for meter in [&mut self.tokens, &mut self.requests].into_iter().flatten() {
-            meter.advance(now);
-        }
-        for books in &mut self.tenants {
-            for meter in [&mut books.tokens, &mut books.requests].into_iter().flatten() {
+        let advance = |meter: &mut Option<Meter>| {
+            if let Some(meter) = meter {
                 meter.advance(now);
             }
+        };
+        advance(&mut self.tokens);
+        advance(&mut self.requests);
+        for books in &mut self.tenants {
+            advance(&mut books.tokens);
+            advance(&mut books.requests);
         }
     }
 
@@ -89,12 +92,9 @@ impl Ledger {
     pub(crate) fn drain(&self, hold: Tokens, service: Duration) -> f64 {
         let hold = hold.get() as f64;
         let by_slots = self.slots.map(|slots| f64::from(slots) / service.as_secs_f64().max(1e-9) * hold);
-        let rates = [
-            self.rates.0.map(Rate::per_sec_f64),
-            self.rates.1.map(|rate| rate.per_sec_f64() * hold),
-            by_slots,
-        ];
-        rates.into_iter().flatten().fold(f64::MAX, f64::min)
+        let by_tokens = self.rates.0.unwrap_or(f64::MAX);
+        let by_requests = self.rates.1.map_or(f64::MAX, |rate| rate * hold);
+        by_tokens.min(by_requests).min(by_slots.unwrap_or(f64::MAX))
     }
 
     /// The most a single request may ask for, ever, and whose limit that is.
@@ -104,10 +104,8 @@ impl Ledger {
             .tenants
             .get(usize::from(tenant.0))
             .map_or(Tokens::new(u64::MAX), |books| size(&books.tokens));
-        [(size(&self.tokens), Limit::Tokens), (own, Limit::TenantTokens)]
-            .into_iter()
-            .min()
-            .unwrap_or_default()
+        let all = size(&self.tokens);
+        if own < all { (own, Limit::TenantTokens) } else { (all, Limit::Tokens) }
     }
 
     /// Which of its own limits `ask`'s tenant is over, and how long until it is not; `None` if none.
@@ -231,7 +229,12 @@ fn times(hold: Tokens, count: u64) -> Tokens {
 
 /// The least of the limits there are; without any, as much as can be counted in a float without loss.
 fn smallest(limits: [Option<Tokens>; 3]) -> Tokens {
-    limits.into_iter().flatten().min().unwrap_or(Tokens::new(1 << 53))
+    let least = |a: Option<Tokens>, b: Option<Tokens>| match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    let [a, b, c] = limits;
+    least(least(a, b), c).unwrap_or(Tokens::new(1 << 53))
 }
 
 #[cfg(test)]

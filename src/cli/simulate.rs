@@ -1,7 +1,7 @@
 //! `tenfold simulate`: the whole event in virtual time.
 
 use super::load::{self, PlanArgs};
-use super::{complain, exit, faults, run, say};
+use super::{complain, exit, faults, jobs, run, say};
 use crate::check::{Judgement, Scene};
 use crate::forecast::Forecast;
 use crate::measure::Measures;
@@ -33,6 +33,10 @@ pub(super) struct Args {
     /// Try so many seeds, from the plan's own on
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
+
+    /// Simulate so many lines of a table at once; as many as there are cores unless given. The result is the same
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
 
     /// The form of the result on stdout; tables are text or json
     #[arg(long, default_value = "text", value_parser = run::format)]
@@ -79,17 +83,21 @@ impl Args {
         if base.plan.load.arrivals.rounds().is_some() {
             return self.rounds(&base, &text, &lines);
         }
-        let mut rows = Vec::new();
-        for line in &lines {
-            let plan = self.variant(&text, line)?;
-            let runs = (0..self.seeds).map(|n| {
-                let mut plan = plan.clone();
-                plan.load.seed = plan.load.seed.wrapping_add(n);
-                let (plan, measures) = self.evaluate(plan)?;
-                Ok((Summary::of(&measures), judge(&plan, &Forecast::of(&plan), &measures).verdict))
-            });
-            rows.push(TableRow { name: line.name.clone(), runs: runs.collect::<Result<_, String>>()? });
-        }
+        let seeds = 0..self.seeds;
+        let runs: Vec<(&Line<'_>, u64)> =
+            lines.iter().flat_map(|line| seeds.clone().map(move |n| (line, n))).collect();
+        let run = |(line, n): &(&Line<'_>, u64)| -> Result<_, String> {
+            let mut plan = self.variant(&text, line)?;
+            plan.load.seed = plan.load.seed.wrapping_add(*n);
+            let (plan, measures) = self.evaluate(plan)?;
+            Ok((Summary::of(&measures), judge(&plan, &Forecast::of(&plan), &measures).verdict))
+        };
+        let mut runs = jobs::each(self.jobs(), &runs, run)?.into_iter();
+        let row = |line: &Line<'_>| TableRow {
+            name: line.name.clone(),
+            runs: seeds.clone().zip(&mut runs).map(|(_, run)| run).collect(),
+        };
+        let rows = lines.iter().map(row).collect();
         let table = Table { plan: base.plan.name, rows };
         self.show(|out| table.text(&run::style(), out), || table.json())
     }
@@ -129,10 +137,16 @@ impl Args {
             let policy = plan.policy().ok_or_else(|| self.undeclared())?;
             simulate::rounds(plan, policy).map_err(|error| self.failed(&error))
         };
-        let rows = lines.iter().map(|line| Ok((line.name.clone(), count(&self.variant(text, line)?)?)));
-        let rows = rows.collect::<Result<_, String>>()?;
+        let row = |line: &Line<'_>| -> Result<_, String> {
+            Ok((line.name.clone(), count(&self.variant(text, line)?)?))
+        };
+        let rows = jobs::each(self.jobs(), lines, row)?;
         let table = RoundTable { plan: base.plan.name.clone(), usual: count(&base.plan)?, rows };
         self.show(|out| table.text(&run::style(), out), || table.json())
+    }
+
+    fn jobs(&self) -> usize {
+        self.jobs.map_or_else(jobs::standard, usize::from)
     }
 
     /// The plan of a line, with the changes of the command line.

@@ -30,9 +30,7 @@ impl Depths {
     /// Notes what stands where from `at` on.
     pub(super) fn stand(&mut self, frame: &Frame, windows: &mut Windows, at: Moment, gauge: &Gauge) {
         let (since, stood) = self.last.unwrap_or_default();
-        windows.stood(frame, &stood, since, at.max(since));
-        // a depth that lasts no time is still the deepest it was
-        windows.at(frame, at).stood(gauge, std::time::Duration::ZERO);
+        windows.turned(frame, (&stood, since), (gauge, at));
         self.last = Some((at.max(since), *gauge));
         self.peak.requests = self.peak.requests.max(gauge.depth.requests);
         self.peak.tokens = self.peak.tokens.max(gauge.depth.tokens);

@@ -36,6 +36,9 @@ impl Examples {
     /// Notes that the arrival `seq` shows `trouble`.
     pub(super) fn note(&mut self, trouble: Trouble, seq: u64) {
         let kept = self.0.entry(trouble).or_default();
+        if kept.len() == MOST && kept.last().is_some_and(|last| seq > *last) {
+            return;
+        }
         kept.insert(seq);
         if kept.len() > MOST {
             kept.pop_last();

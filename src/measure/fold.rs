@@ -57,13 +57,16 @@ impl Fold {
 
     /// Takes in a sighting. They come in order of time.
     pub fn see(&mut self, sighting: Sighting) {
-        if let Sighting::Due { attempt, at, .. } = &sighting {
-            self.measures.due(*attempt, *at);
+        let at = sighting.at();
+        if let Sighting::Due { attempt, .. } = sighting {
+            self.measures.due(attempt, at);
         }
-        self.pass(sighting.at());
+        self.pass(at);
         self.joiner.see(&sighting, &mut self.ended);
-        self.stand(sighting.at());
-        self.drain();
+        self.stand(at);
+        if !self.ended.is_empty() || self.joiner.ghosts() > 0 {
+            self.drain();
+        }
     }
 
     /// Notes what stands where from `at` on, if that has changed.

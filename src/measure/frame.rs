@@ -55,8 +55,9 @@ impl Frame {
 
     /// The number of the window `at` lies in. What comes after all windows is counted in the last.
     pub fn window(&self, at: Moment) -> usize {
-        // a width is at least a second and far less than 584 years
-        let index = at.as_nanos() / (self.width.as_secs().max(1) * 1_000_000_000);
+        // widths are whole seconds, and nearly always one
+        let (second, width) = (at.as_nanos() / 1_000_000_000, self.width.as_secs());
+        let index = if width <= 1 { second } else { second / width };
         usize::try_from(index).unwrap_or(usize::MAX).min(MOST_WINDOWS as usize - 1)
     }
 

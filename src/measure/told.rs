@@ -25,9 +25,9 @@ pub struct Returned {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Told {
     /// When each was refused, and what it was told.
-    told: BTreeMap<(u64, u64), (Moment, Duration)>,
+    told: Side<(Moment, Duration)>,
     /// When each that came back was done, and whether with an answer in time.
-    came: BTreeMap<(u64, u64), (Moment, bool)>,
+    came: Side<(Moment, bool)>,
 }
 
 impl Told {
@@ -36,7 +36,7 @@ impl Told {
         let key = (scattered(record.attempt.seq), record.attempt.seq);
         if record.probe {
             if !matches!(record.outcome, Outcome::Unsent | Outcome::Unfinished) {
-                keep(&mut self.came, key, (record.ended, record.outcome == Outcome::Completed));
+                self.came.keep(key, (record.ended, record.outcome == Outcome::Completed));
             }
             return;
         }
@@ -45,14 +45,14 @@ impl Told {
             && refused
             && record.attempt.nth == 0
         {
-            keep(&mut self.told, key, (record.ended, *span));
+            self.told.keep(key, (record.ended, *span));
         }
     }
 
     /// The callers that are known on both sides: a sample of all, in an order that says nothing about them.
     pub fn returned(&self) -> impl Iterator<Item = Returned> {
-        self.came.iter().filter_map(|(key, (done, kept))| {
-            let (refused, announced) = self.told.get(key)?;
+        self.came.kept.iter().filter_map(|(key, (done, kept))| {
+            let (refused, announced) = self.told.kept.get(key)?;
             let waited = done.since(*refused);
             Some(Returned { seq: key.1, announced: *announced, waited, kept: *kept })
         })
@@ -60,17 +60,42 @@ impl Told {
 
     /// Adds another's.
     pub(super) fn add(&mut self, other: &Self) {
-        other.told.iter().for_each(|(key, value)| keep(&mut self.told, *key, *value));
-        other.came.iter().for_each(|(key, value)| keep(&mut self.came, *key, *value));
+        other.told.kept.iter().for_each(|(key, value)| self.told.keep(*key, *value));
+        other.came.kept.iter().for_each(|(key, value)| self.came.keep(*key, *value));
     }
 }
 
-/// Keeps the smallest keys, and of one key the earlier.
-fn keep<T: Ord + Copy>(side: &mut BTreeMap<(u64, u64), T>, key: (u64, u64), value: T) {
-    let kept = side.entry(key).or_insert(value);
-    *kept = value.min(*kept);
-    while side.len() > MOST {
-        side.pop_last();
+/// What is known by scattered number and number: of the smallest of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Side<T> {
+    kept: BTreeMap<(u64, u64), T>,
+    /// Larger ones are not kept.
+    largest: (u64, u64),
+}
+
+impl<T> Default for Side<T> {
+    fn default() -> Self {
+        Self { kept: BTreeMap::new(), largest: (u64::MAX, u64::MAX) }
+    }
+}
+
+impl<T: Ord + Copy> Side<T> {
+    /// Keeps the value, if its key is one of the smallest; of one key the smaller.
+    fn keep(&mut self, key: (u64, u64), value: T) {
+        if key > self.largest {
+            // nearly always, in a long run
+            return;
+        }
+        let kept = self.kept.entry(key).or_insert(value);
+        *kept = value.min(*kept);
+        if self.kept.len() > MOST {
+            self.kept.pop_last();
+        }
+        if self.kept.len() == MOST
+            && let Some((largest, _)) = self.kept.last_key_value()
+        {
+            self.largest = *largest;
+        }
     }
 }
 
@@ -130,7 +155,7 @@ mod tests {
         ab.add(&b);
         b.add(&a);
         assert_eq!((&ab, &b), (&whole, &whole));
-        assert_eq!((whole.told.len(), whole.came.len()), (MOST, MOST));
+        assert_eq!((whole.told.kept.len(), whole.came.kept.len()), (MOST, MOST));
         let met = whole.returned().count();
         assert!((250..450).contains(&met), "{met}");
         // the sample says of the run what the run is: half were kept

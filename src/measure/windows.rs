@@ -58,12 +58,19 @@ impl Window {
         self.pings.truncate(MOST_PINGS);
     }
 
-    /// Notes what stood where, for `span`.
-    pub(super) fn stood(&mut self, gauge: &Gauge, span: Duration) {
+    /// Notes what stood where, however shortly.
+    fn reached(&mut self, gauge: &Gauge) {
         self.depth_max.requests = self.depth_max.requests.max(gauge.depth.requests);
         self.depth_max.tokens = self.depth_max.tokens.max(gauge.depth.tokens);
         self.at_provider_max = self.at_provider_max.max(gauge.at_provider);
         self.ghosts_max = self.ghosts_max.max(gauge.ghosts);
+    }
+
+    /// Notes how long it stood.
+    fn lasted(&mut self, gauge: &Gauge, span: Duration) {
+        if gauge.depth == Depth::default() {
+            return;
+        }
         self.depth_time = self.depth_time.saturating_add(u128::from(gauge.depth.requests) * span.as_nanos());
         let tokens = u128::from(gauge.depth.tokens.get());
         self.token_time = self.token_time.saturating_add(tokens.saturating_mul(span.as_nanos()));
@@ -119,30 +126,42 @@ impl Windows {
 
     /// The window `at` lies in.
     pub(super) fn at(&mut self, frame: &Frame, at: Moment) -> &mut Window {
-        let index = frame.window(at);
+        self.number(frame.window(at))
+    }
+
+    fn number(&mut self, index: usize) -> &mut Window {
         if self.0.len() <= index {
             self.0.resize_with(index + 1, Window::default);
         }
         &mut self.0[index]
     }
 
-    /// Notes what stood where from `from` to `to`, in every window that span touches.
-    pub(super) fn stood(&mut self, frame: &Frame, gauge: &Gauge, from: Moment, to: Moment) {
-        let (first, last) = (frame.window(from), frame.window(to));
+    /// Notes that what stood since `from` gave way to something else at `to`, in every window that span touches. A depth
+    /// that lasts no time is still the deepest it was.
+    pub(super) fn turned(
+        &mut self,
+        frame: &Frame,
+        (before, from): (&Gauge, Moment),
+        (after, to): (&Gauge, Moment),
+    ) {
+        let last = frame.window(to);
+        let first = if from < to { frame.window(from) } else { last };
         if first == last {
-            if from < to {
-                self.at(frame, from).stood(gauge, to.since(from));
-            }
-            return;
+            let window = self.number(last);
+            window.lasted(before, to.since(from));
+            return window.reached(after);
         }
         for index in first..=last {
             let begins = frame.begins(index);
             let ends = if index == last { to } else { begins + frame.width };
             let span = ends.min(to).since(begins.max(from));
             if !span.is_zero() {
-                self.at(frame, begins).stood(gauge, span);
+                let window = self.number(index);
+                window.reached(before);
+                window.lasted(before, span);
             }
         }
+        self.number(last).reached(after);
     }
 
     /// Adds another's windows.

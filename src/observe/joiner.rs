@@ -69,6 +69,8 @@ pub struct Joiner {
     forget: [VecDeque<(Moment, Attempt)>; 2],
     /// Ends of calls at the provider; true if the caller of that call is gone.
     calls: BTreeMap<(Moment, Attempt), bool>,
+    /// The first of these.
+    next_end: Option<Moment>,
     /// First due times of callers who mean to try again, by arrival.
     returning: BTreeMap<u64, Moment>,
     ghosts: Vec<Ghost>,
@@ -126,6 +128,7 @@ impl Joiner {
             gone: Attempts::default(),
             forget: [VecDeque::new(), VecDeque::new()],
             calls: BTreeMap::new(),
+            next_end: None,
             returning: BTreeMap::new(),
             ghosts: Vec::new(),
             strays: 0,
@@ -147,10 +150,10 @@ impl Joiner {
             }
             Sighting::Again { .. } => self.again(attempt),
             Sighting::Answered { at, answer, .. } => {
-                let Some(open) = self.open.get(attempt) else { return };
+                let Some(open) = self.open.remove(attempt) else { return };
                 let deadline = self.mix.class(open.class).deadline;
                 let ending = outcome::of(answer, &self.refusal, open.due + deadline, open.sent, *at);
-                self.end(attempt, *at, ending, ended);
+                self.close(attempt, &open, *at, ending, ended);
             }
             Sighting::Left { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Abandoned), ended),
             Sighting::Broken { at, why, .. } => {
@@ -175,8 +178,8 @@ impl Joiner {
     }
 
     /// When the next call at the provider ends, if any runs.
-    pub fn next_end(&self) -> Option<Moment> {
-        self.calls.first_key_value().map(|((until, _), _)| *until)
+    pub const fn next_end(&self) -> Option<Moment> {
+        self.next_end
     }
 
     /// Sightings at the provider of requests that were never sent, or that ended too long ago to be known.
@@ -186,13 +189,10 @@ impl Joiner {
 
     /// Lets time pass up to `now`: calls at the provider end.
     pub fn advance(&mut self, now: Moment) {
-        while let Some(((until, attempt), gone)) =
-            self.calls.first_key_value().map(|(key, gone)| (*key, *gone))
+        while self.next_end.is_some_and(|end| end <= now)
+            && let Some(((_, attempt), gone)) = self.calls.pop_first()
         {
-            if until > now {
-                break;
-            }
-            self.calls.remove(&(until, attempt));
+            self.next_end = self.first_end();
             if gone {
                 self.gauge.ghosts -= 1;
             } else {
@@ -275,13 +275,14 @@ impl Joiner {
             self.gauge.depth = less(self.gauge.depth, open.hold);
         }
         // a second call while the first still runs: the later end counts, once
-        if let Some(old) = open.busy_until.take() {
+        let works = until > at;
+        if let Some(old) = std::mem::replace(&mut open.busy_until, works.then_some(until)) {
             self.calls.remove(&(old, attempt));
+            self.next_end = self.first_end();
             self.gauge.at_provider -= 1;
         }
-        if until > at {
-            open.busy_until = Some(until);
-            self.calls.insert((until, attempt), false);
+        if works {
+            self.call(until, attempt, false);
             self.gauge.at_provider += 1;
         }
     }
@@ -303,13 +304,19 @@ impl Joiner {
         if self.linger.left == Duration::MAX && !refused {
             self.gone.remove(attempt);
         }
-        if until > at && self.calls.insert((until, attempt), true).is_none() {
+        if until > at && self.call(until, attempt, true).is_none() {
             self.gauge.ghosts += 1;
         }
     }
 
     fn end(&mut self, attempt: Attempt, at: Moment, ending: Ending, ended: &mut Vec<Record>) {
-        let Some(open) = self.open.remove(attempt) else { return };
+        if let Some(open) = self.open.remove(attempt) {
+            self.close(attempt, &open, at, ending, ended);
+        }
+    }
+
+    /// What stood open has ended.
+    fn close(&mut self, attempt: Attempt, open: &Open, at: Moment, ending: Ending, ended: &mut Vec<Record>) {
         if open.sent.is_some() {
             self.gauge.outstanding -= 1;
         }
@@ -319,7 +326,7 @@ impl Joiner {
         let mut wasted = Tokens::ZERO;
         if let Some(until) = open.busy_until {
             // the provider goes on: for nobody
-            self.calls.insert((until, attempt), true);
+            self.call(until, attempt, true);
             self.gauge.at_provider -= 1;
             self.gauge.ghosts += 1;
             if ending.outcome != Outcome::Unfinished {
@@ -343,7 +350,17 @@ impl Joiner {
                 self.forget[usize::from(left)].push_back((at + linger, attempt));
             }
         }
-        ended.push(record(attempt, &open, at, ending, wasted));
+        ended.push(record(attempt, open, at, ending, wasted));
+    }
+
+    /// Notes until when the provider works; gives whether that was noted already, and for whom.
+    fn call(&mut self, until: Moment, attempt: Attempt, gone: bool) -> Option<bool> {
+        self.next_end = Moment::sooner(self.next_end, Some(until));
+        self.calls.insert((until, attempt), gone)
+    }
+
+    fn first_end(&self) -> Option<Moment> {
+        self.calls.first_key_value().map(|((until, _), _)| *until)
     }
 }
 

@@ -64,6 +64,7 @@ pub struct Provider {
     config: Config,
     quota: Level,
     burst: Tokens,
+    per_minute: Tokens,
     places: Option<Places>,
     /// Beginnings and ends of faults that are still to come, the latest first, each with the rate from then on.
     steps: Vec<(Moment, Rate)>,
@@ -77,6 +78,7 @@ impl Provider {
         Self {
             quota: Level::full(config.quota.tokens, burst, now),
             burst,
+            per_minute: Tokens::new(config.quota.tokens.whole_in(Duration::from_secs(60))),
             places: config.slots.map(Places::new),
             steps: steps(&config.faults, config.quota.tokens),
             calls: 0,
@@ -119,7 +121,7 @@ impl Provider {
 
     fn limits(&self) -> Limits {
         Limits {
-            per_minute: Tokens::new(self.config.quota.tokens.whole_in(Duration::from_secs(60))),
+            per_minute: self.per_minute,
             remaining: self.quota.tokens(),
             reset: self.quota.time_until(self.burst).unwrap_or_default(),
         }

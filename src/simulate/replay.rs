@@ -190,7 +190,7 @@ impl<'a> Replay<'a> {
     /// Lets everything happen that happens before an arrival at `until`.
     fn pass(&mut self, until: Moment) {
         loop {
-            let timer = self.timers.peek(|_| true).filter(|(at, _)| *at <= until);
+            let timer = self.timers.peek(until, |_| true);
             let wake = self.gateway.next_wake().filter(|at| *at <= until);
             match (timer, wake) {
                 (Some(timer), wake) if wake.is_none_or(|wake| timer.0 <= wake) => {

@@ -24,11 +24,13 @@ pub(super) enum Due {
 
 /// What will happen, soonest first.
 ///
-/// Callers of one patience leave in the order they came, so a row for each patience needs no sorting; and since nearly
-/// all are answered before, what is no longer needed is dropped when it comes to the front.
+/// Where every answer takes as long they end in the order they began, and callers of one patience leave in the order they
+/// came, so a row for the answers and for each patience needs no sorting; and since nearly all are answered before they
+/// leave, what is no longer needed is dropped when it comes to the front.
 #[derive(Debug)]
 pub(super) struct Timers {
     heap: BinaryHeap<Reverse<(Moment, Due)>>,
+    answers: VecDeque<(Moment, Due)>,
     rows: Vec<(Duration, VecDeque<(Moment, Id)>)>,
 }
 
@@ -42,27 +44,42 @@ impl Timers {
             different.clear();
         }
         let rows = different.into_iter().map(|patience| (patience, VecDeque::new()));
-        Self { heap: BinaryHeap::new(), rows: rows.collect() }
+        Self { heap: BinaryHeap::new(), answers: VecDeque::new(), rows: rows.collect() }
     }
 
     /// `due` happens at `at`.
     pub(super) fn add(&mut self, at: Moment, due: Due) {
-        self.heap.push(Reverse((at, due)));
-    }
-
-    /// `id`, sent at `now`, leaves after `patience`. Instants of sending come in order.
-    pub(super) fn leave_after(&mut self, now: Moment, patience: Duration, id: Id) {
-        match self.rows.iter_mut().find(|(row, _)| *row == patience) {
-            Some((_, row)) => row.push_back((now + patience, id)),
-            None => self.add(now + patience, Due::Leave(id)),
+        let in_order = || self.answers.back().is_none_or(|last| *last <= (at, due));
+        if matches!(due, Due::Done(_)) && in_order() {
+            self.answers.push_back((at, due));
+        } else {
+            self.heap.push(Reverse((at, due)));
         }
     }
 
-    /// What happens next, and when. Callers for whom `here` is false have left already.
-    pub(super) fn peek(&mut self, here: impl Fn(Id) -> bool) -> Option<(Moment, Due)> {
-        let mut soonest = self.heap.peek().map(|Reverse(timer)| *timer);
+    /// `id`, sent at `now`, leaves after `patience`. Instants of sending come in order. Callers for whom `here` is false
+    /// have left already.
+    pub(super) fn leave_after(&mut self, now: Moment, patience: Duration, id: Id, here: impl Fn(Id) -> bool) {
+        let Some((_, row)) = self.rows.iter_mut().find(|(row, _)| *row == patience) else {
+            return self.add(now + patience, Due::Leave(id));
+        };
+        while row.front().is_some_and(|(_, first)| !here(*first)) {
+            row.pop_front();
+        }
+        row.push_back((now + patience, id));
+    }
+
+    /// What happens next, and when, if that is not after `limit`.
+    pub(super) fn peek(&mut self, limit: Moment, here: impl Fn(Id) -> bool) -> Option<(Moment, Due)> {
+        let answer = self.answers.front().copied();
+        let other = self.heap.peek().map(|Reverse(timer)| *timer);
+        let mut soonest = match (answer, other) {
+            (Some(answer), Some(other)) => Some(answer.min(other)),
+            (answer, other) => answer.or(other),
+        }
+        .filter(|(at, _)| *at <= limit);
         for (_, row) in &mut self.rows {
-            while let Some((at, id)) = row.front().copied() {
+            while let Some((at, id)) = row.front().copied().filter(|(at, _)| *at <= limit) {
                 if here(id) {
                     let leave = (at, Due::Leave(id));
                     soonest = Some(soonest.map_or(leave, |timer| timer.min(leave)));
@@ -76,6 +93,10 @@ impl Timers {
 
     /// Takes out what [`Self::peek`] gave.
     pub(super) fn pop(&mut self, timer: (Moment, Due)) {
+        if self.answers.front() == Some(&timer) {
+            self.answers.pop_front();
+            return;
+        }
         if self.heap.peek() == Some(&Reverse(timer)) {
             self.heap.pop();
             return;
@@ -98,17 +119,22 @@ mod tests {
     fn what_is_soonest_comes_first_and_who_is_gone_is_dropped() {
         let secs = Duration::from_secs;
         let mut timers = Timers::new([secs(5), secs(2), secs(5)].into_iter());
-        timers.leave_after(Moment::ZERO, secs(5), Id(0));
-        timers.leave_after(Moment::from_secs(1), secs(2), Id(1));
-        timers.leave_after(Moment::from_secs(1), secs(5), Id(2));
-        timers.leave_after(Moment::from_secs(1), secs(3), Id(3));
+        let here = |id| id != Id(0);
+        timers.leave_after(Moment::ZERO, secs(5), Id(0), here);
+        timers.leave_after(Moment::from_secs(1), secs(2), Id(1), here);
+        timers.leave_after(Moment::from_secs(1), secs(5), Id(2), here);
+        timers.leave_after(Moment::from_secs(1), secs(3), Id(3), here);
         timers.add(Moment::from_secs(3), Due::Done(Id(7)));
+        timers.add(Moment::from_secs(5), Due::Done(Id(8)));
+        timers.add(Moment::from_secs(2), Due::Done(Id(9)));
+        assert_eq!(timers.peek(Moment::from_millis(1_999), here), None);
         let mut order = Vec::new();
-        while let Some(timer) = timers.peek(|id| id != Id(0)) {
+        while let Some(timer) = timers.peek(Moment::NEVER, here) {
             timers.pop(timer);
             order.push((timer.0.as_nanos() / 1_000_000_000, timer.1));
         }
         let leave = |secs, id| (secs, Due::Leave(Id(id)));
-        assert_eq!(order, [(3, Due::Done(Id(7))), leave(3, 1), leave(4, 3), leave(6, 2)]);
+        let done = |secs, id| (secs, Due::Done(Id(id)));
+        assert_eq!(order, [done(2, 9), done(3, 7), leave(3, 1), leave(4, 3), done(5, 8), leave(6, 2)]);
     }
 }

@@ -71,10 +71,11 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let mut schedule = Schedule::new(&self.plan.load, &self.plan.requests);
         let mut next = schedule.next();
         loop {
+            let other = Moment::sooner(self.wake, next.as_ref().map(|arrival| arrival.due));
             let open = &self.open;
-            let timer = self.timers.peek(|id| open.get(id.0).is_some_and(|open| open.here));
-            let times = [timer.map(|(at, _)| at), self.wake, next.as_ref().map(|arrival| arrival.due)];
-            let Some(now) = times.into_iter().flatten().min() else { break };
+            let here = |id: Id| open.get(id.0).is_some_and(|open| open.here);
+            let timer = self.timers.peek(other.unwrap_or(Moment::NEVER), here);
+            let Some(now) = Moment::sooner(timer.map(|(at, _)| at), other) else { break };
             if now >= until && self.gateway.waiting() == 0 {
                 self.now = self.now.max(until);
                 break;
@@ -121,8 +122,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         };
         self.feed(Event::Arrive(ask));
         // most of an overload is refused at once: who is gone needs no patience
-        if self.open.get(id.0).is_some() {
-            self.timers.leave_after(at, patience, id);
+        let open = &self.open;
+        let here = |id: Id| open.get(id.0).is_some_and(|open| open.here);
+        if here(id) {
+            self.timers.leave_after(at, patience, id, here);
         }
     }
 
@@ -165,13 +168,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 self.gateway.handle(self.now, event, &mut effects);
             }
         }
-        // who is refused at once changes nothing for the others
-        let refused =
-            matches!(effects[..], [Effect::Shed { .. } | Effect::Throttle { .. } | Effect::Reject { .. }]);
-        if !refused {
-            self.wake = self.gateway.next_wake();
-        }
-        debug_assert_eq!(self.wake, self.gateway.next_wake(), "a refusal moved the next wake-up");
+        self.wake = self.gateway.next_wake();
         effects.clear();
         self.effects = effects;
     }
@@ -235,22 +232,24 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
 
     /// A refusal reaches its caller, who may come back.
     fn refuse(&mut self, id: Id, status: u16, reason: Reason, told: Option<Duration>) {
-        if let Some(open) = self.open.get(id.0).copied().filter(|open| open.here) {
-            let give_up = self.plan.requests.class(open.class).on_refusal == OnRefusal::GiveUp;
-            if !give_up {
-                let signs =
-                    Signs { status: Some(status), refused: true, told, hint: told, ..Signs::default() };
-                self.comes_back(&open, signs);
-            } else if reason != Reason::Expired && open.attempt.nth == 0 {
-                self.invite(&open, told);
-            }
+        let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
+        if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
+            let signs = Signs { status: Some(status), refused: true, told, hint: told, ..Signs::default() };
+            self.comes_back(&open, signs);
+        } else if reason != Reason::Expired && open.attempt.nth == 0 {
+            self.invite(&open, told);
         }
-        self.answer(id, status, Some(reason), told);
+        self.tell(open.attempt, status, Some(reason), told);
     }
 
     /// An answer reaches its caller, if it is still there, and the request is closed.
     fn answer(&mut self, id: Id, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
-        let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
+        if let Some(open) = self.open.remove(id.0).filter(|open| open.here) {
+            self.tell(open.attempt, status, reason, retry_after);
+        }
+    }
+
+    fn tell(&mut self, attempt: Attempt, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
         let answer = Answer {
             status,
             retry_after: retry_after.map(RetryAfter::After),
@@ -259,7 +258,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             marked: true,
             shape: Ok(()),
         };
-        (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });
+        (self.see)(Sighting::Answered { attempt, at: self.now, answer });
     }
 
     /// A refused caller may be one of those who come back as told.

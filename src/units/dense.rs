@@ -28,6 +28,7 @@ impl<T> Default for Dense<T> {
 
 impl<T> Dense<T> {
     /// How many entries there are.
+    #[inline]
     pub fn len(&self) -> usize {
         self.entries.len() + self.aside.len()
     }
@@ -55,19 +56,23 @@ impl<T> Dense<T> {
         }
     }
 
-    /// Sets the entry of `number`.
-    pub fn insert(&mut self, number: u64, value: T) {
+    /// Sets the entry of `number`; gives the one it had.
+    pub fn insert(&mut self, number: u64, value: T) -> Option<T> {
+        let next = self.base + self.row.len() as u64;
+        if number == next && self.aside.is_empty() {
+            // nearly always
+            self.row.push_back(self.entries.insert(value));
+            return None;
+        }
         if let Some(entry) = self.get_mut(number) {
-            *entry = value;
-            return;
+            return Some(std::mem::replace(entry, value));
         }
         if self.row.is_empty() {
             self.base = number;
         }
         let next = self.base + self.row.len() as u64;
         if number < self.base || number - next.min(number) > REACH {
-            self.aside.insert(number, value);
-            return;
+            return self.aside.insert(number, value);
         }
         let at = self.entries.insert(value);
         let offset = (number - self.base) as usize;
@@ -77,6 +82,7 @@ impl<T> Dense<T> {
         } else {
             self.row[offset] = at;
         }
+        None
     }
 
     /// Takes out the entry of `number`.
@@ -84,10 +90,13 @@ impl<T> Dense<T> {
         let Some(at) = self.place(number) else {
             return if self.aside.is_empty() { None } else { self.aside.remove(&number) };
         };
-        self.row[(number - self.base) as usize] = NONE;
-        while self.row.front() == Some(&NONE) {
-            self.row.pop_front();
-            self.base += 1;
+        let offset = (number - self.base) as usize;
+        self.row[offset] = NONE;
+        if offset == 0 {
+            while self.row.front() == Some(&NONE) {
+                self.row.pop_front();
+                self.base += 1;
+            }
         }
         self.entries.remove(at)
     }

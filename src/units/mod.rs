@@ -20,7 +20,7 @@ mod slab;
 pub use amount::{Bytes, Tokens};
 pub use dense::Dense;
 pub use duration::{parse_duration, plain_duration, show_duration};
-pub use meter::{Fixed, Level, Meter, Round, Sliding, Window};
+pub use meter::{Level, Meter, Periods, Sliding, Window};
 pub use moment::Moment;
 pub use node::{Key, Node, Place, Value};
 pub use rate::{Rate, Ratio};

@@ -28,6 +28,14 @@ impl Moment {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
+    /// The sooner of two instants; of one that never comes and one that does the one that does.
+    pub fn sooner(a: Option<Self>, b: Option<Self>) -> Option<Self> {
+        match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
     /// Nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0

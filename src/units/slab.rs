@@ -6,15 +6,17 @@ const CHUNK: usize = 1_024;
 pub(super) struct Slab<T> {
     chunks: Vec<Vec<Option<T>>>,
     free: Vec<u32>,
+    len: usize,
 }
 
 impl<T> Slab<T> {
     pub(super) const fn new() -> Self {
-        Self { chunks: Vec::new(), free: Vec::new() }
+        Self { chunks: Vec::new(), free: Vec::new(), len: 0 }
     }
 
     /// Keeps `value`; gives its number.
     pub(super) fn insert(&mut self, value: T) -> u32 {
+        self.len += 1;
         if let Some(at) = self.free.pop() {
             if let Some(slot) = self.slot(at) {
                 *slot = Some(value);
@@ -44,15 +46,15 @@ impl<T> Slab<T> {
     }
 
     /// How many entries there are.
-    pub(super) fn len(&self) -> usize {
-        let full = self.chunks.len().saturating_sub(1) * CHUNK;
-        full + self.chunks.last().map_or(0, Vec::len) - self.free.len()
+    pub(super) const fn len(&self) -> usize {
+        self.len
     }
 
     /// Takes the entry under `at` out; its number is free again.
     pub(super) fn remove(&mut self, at: u32) -> Option<T> {
         let taken = self.slot(at)?.take();
         if taken.is_some() {
+            self.len -= 1;
             self.free.push(at);
         }
         taken

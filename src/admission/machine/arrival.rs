@@ -24,32 +24,23 @@ enum Verdict {
 }
 
 impl Admission {
-    pub(super) fn arrive(&mut self, now: Moment, ask: Ask, effects: &mut Vec<Effect>) {
-        let (id, hold) = (ask.id, ask.hold());
-        if let Some(effect) = self.known_operation(&ask) {
-            return effects.push(effect);
-        }
-        let (most, limit) = self.ledger.most(ask.tenant);
-        if hold > most {
-            return effects.push(Effect::Reject { id, hold, most, limit });
-        }
-        if let Some((limit, wait)) = self.ledger.over_own(&ask) {
-            return effects.push(Effect::Throttle {
-                id,
-                limit,
-                retry_after: retry_after::whole_seconds(wait),
-            });
+    /// Meets `ask`; false if it is refused, which changes nothing for the others.
+    pub(super) fn arrive(&mut self, now: Moment, ask: Ask, effects: &mut Vec<Effect>) -> bool {
+        if let Some(effect) = self.refusal(&ask) {
+            effects.push(effect);
+            return false;
         }
         self.ledger.take_own(&ask, Counts::Passed);
         match self.meet(now, &ask) {
             Verdict::Shed(until_room) => {
                 let retry_after = self.appoint(now, &ask, until_room);
-                effects.push(Effect::Shed { id, retry_after });
+                effects.push(Effect::Shed { id: ask.id, retry_after });
+                return false;
             }
             Verdict::Forward => {
                 self.ledger.take_own(&ask, Counts::Admitted);
                 if let Some(operation) = &ask.operation {
-                    self.desk.start(operation, id);
+                    self.desk.start(operation, ask.id);
                 }
                 let waiting = Waiting { ask, since: now, tries: 0, rests_until: Moment::ZERO };
                 if self.delay.is_some() {
@@ -65,11 +56,27 @@ impl Admission {
                 }
                 self.ledger.take_own(&ask, Counts::Admitted);
                 if let Some(operation) = &ask.operation {
-                    self.desk.start(operation, id);
+                    self.desk.start(operation, ask.id);
                 }
                 self.queue.insert(Waiting { ask, since: now, tries: 0, rests_until: Moment::ZERO });
             }
         }
+        true
+    }
+
+    /// What `ask` is told whatever the state of the whole: it is known already, could never fit, or its tenant is over
+    /// a limit of its own.
+    fn refusal(&mut self, ask: &Ask) -> Option<Effect> {
+        let (id, hold) = (ask.id, ask.hold());
+        if let Some(effect) = self.known_operation(ask) {
+            return Some(effect);
+        }
+        let (most, limit) = self.ledger.most(ask.tenant);
+        if hold > most {
+            return Some(Effect::Reject { id, hold, most, limit });
+        }
+        let (limit, wait) = self.ledger.over_own(ask)?;
+        Some(Effect::Throttle { id, limit, retry_after: retry_after::whole_seconds(wait) })
     }
 
     /// Only a fresh operation may reach the provider.
@@ -101,7 +108,7 @@ impl Admission {
         let returning = self.promises.redeem(ask.caller, now);
         let remaining = ask.deadline.since(now);
         let service = self.service.get();
-        let ready = now >= self.rest_until && self.queue.next().is_none();
+        let ready = now >= self.rest_until && self.queue.is_clear();
         if ready
             && self.ledger.ready_at(ask).is_some_and(|at| at <= now)
             && (!self.config.recheck || remaining >= service)
@@ -110,14 +117,14 @@ impl Admission {
         }
         let mut scene = self.scene(now, ask, returning);
         let standing = self.queue.standing(ask, now + service, scene.level);
-        scene.wanted = standing.ahead + Tokens::new((ask.hold().get() as f64 / standing.share) as u64);
+        scene.wanted = standing.ahead + standing.own(ask.hold());
         let pushed = standing.room.map_or(Tokens::ZERO, |room| ask.hold() - room);
         let excess = |scene: &Scene| self.config.bound.excess(scene).or(Excess::of_tokens(pushed));
         let first = excess(&scene);
         if first.fits() {
             return Verdict::Admit(Vec::new());
         }
-        if pushed == Tokens::ZERO {
+        if pushed == Tokens::ZERO && self.somebody_gives_way_to(ask) {
             let mut evicted = Vec::new();
             for (victim, own) in self.victims(ask).take(MOST_EVICTED) {
                 let hold = victim.hold();
@@ -125,7 +132,7 @@ impl Admission {
                 scene.tokens = scene.tokens - hold;
                 scene.bytes = scene.bytes - victim.bytes;
                 if own {
-                    scene.wanted = scene.wanted - Tokens::new((hold.get() as f64 / standing.share) as u64);
+                    scene.wanted = scene.wanted - standing.own(hold);
                 }
                 evicted.push(victim.id);
                 if excess(&scene).fits() {
@@ -148,7 +155,7 @@ impl Admission {
         let to_come = self.ledger.supply(slack, mean, self.service.mean()) - level;
         let to_come =
             if factor > 1.0 { Tokens::new((to_come.get() as f64 * factor) as u64) } else { to_come };
-        let kept = self.config.retry_after.reserve().filter(|_| !returning);
+        let kept = self.reserve.filter(|_| !returning);
         Scene {
             drain: self.ledger.drain(mean, self.service.mean()) * factor,
             slack,
@@ -162,9 +169,14 @@ impl Admission {
         }
     }
 
+    /// Whether [`Self::victims`] are worth a look: a refusal costs the same however many wait.
+    fn somebody_gives_way_to(&self, ask: &Ask) -> bool {
+        let lower = || self.queue.least_important().is_some_and(|tier| tier > ask.tier);
+        self.config.when_full == WhenFull::EvictOldest || (self.config.tiers.evict && lower())
+    }
+
     /// Who may give way to `ask`, and whether they stand before it in its own lane.
     fn victims(&self, ask: &Ask) -> impl Iterator<Item = (&Ask, bool)> {
-        // not even looked at where nobody gives way: a refusal costs the same however many wait
         let lower = self.config.tiers.evict.then(|| self.queue.less_important(ask)).into_iter().flatten();
         let oldest = self.config.when_full == WhenFull::EvictOldest;
         let one_line = self.queue.in_one_line();
@@ -187,7 +199,7 @@ impl Admission {
 
     /// What a refused caller is told, and the promise that makes.
     pub(super) fn appoint(&mut self, now: Moment, ask: &Ask, until_room: Duration) -> Option<Duration> {
-        let reserve = self.config.retry_after.reserve();
+        let reserve = self.reserve;
         let scene = retry_after::Scene {
             drain: self.ledger.drain(ask.hold(), self.service.mean()) * self.factor.get(),
             waiting: self.queue.tokens(),

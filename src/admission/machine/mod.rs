@@ -11,6 +11,7 @@ use super::estimate::{HoldFactor, ServiceTime};
 use super::ledger::Ledger;
 use super::queue::{Layout, Queue};
 use super::retries::Retries;
+use super::retry_after::Reserve;
 use super::retry_after::promises::Promises;
 use super::{Ask, Config, Effect, Event, Gauge, Id, Unknown};
 use crate::units::{Dense, Moment, Rate, Tokens};
@@ -35,10 +36,14 @@ pub struct Admission {
     delay: Option<Delay>,
     retries: Retries,
     promises: Promises,
+    /// What is kept for those who return.
+    reserve: Option<Reserve>,
     /// No forwarding before this instant: the provider asked for a rest.
     rest_until: Moment,
     /// No more work before this instant: the last event had more than its share.
     pause_until: Moment,
+    /// See [`Self::next_wake`].
+    wake: Option<Moment>,
 }
 
 /// A request at the provider.
@@ -63,7 +68,7 @@ impl Admission {
             weights: config.tenants.iter().map(|tenant| tenant.weight).collect(),
             drain: drain(config),
         };
-        Self {
+        let mut machine = Self {
             ledger: Ledger::new(&config.budgets, &config.tenants, now),
             queue: Queue::new(layout),
             flying: Dense::default(),
@@ -77,10 +82,14 @@ impl Admission {
             delay: config.codel.map(|rule| Delay::new(rule, now)),
             retries: Retries::new(config.upstream.budget),
             promises: Promises::default(),
+            reserve: config.retry_after.reserve(),
             rest_until: Moment::ZERO,
             pause_until: Moment::ZERO,
+            wake: None,
             config: config.clone(),
-        }
+        };
+        machine.wake = machine.when_to_wake();
+        machine
     }
 
     /// Takes `event` in at `now` and appends to `effects` what is to be done. Events about requests that are not open
@@ -88,10 +97,18 @@ impl Admission {
     pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
         self.ledger.advance(now);
         self.promises.advance(now);
-        self.end_leases(now);
-        effects.extend(self.desk.trim(now).into_iter().map(|id| Effect::Forget { id }));
+        let due = self.wake.is_some_and(|at| at <= now);
+        if due {
+            self.end_leases(now);
+            effects.extend(self.desk.trim(now).into_iter().map(|id| Effect::Forget { id }));
+        }
         match event {
-            Event::Arrive(ask) => self.arrive(now, ask, effects),
+            Event::Arrive(ask) => {
+                if !self.arrive(now, ask, effects) && !due {
+                    // nothing has become possible, whatever the time: a refusal costs little
+                    return;
+                }
+            }
             Event::Settled { id, used, answer } => self.settled(now, id, used, answer, effects),
             Event::Refused { id, retry_after } => self.refused(now, id, retry_after, effects),
             Event::Failed { id, how } => self.failed(now, id, how, effects),
@@ -100,19 +117,24 @@ impl Admission {
             Event::Wake => {}
         }
         self.supply(now, effects);
+        self.wake = self.when_to_wake();
     }
 
     /// The next instant at which [`Event::Wake`] would change anything; `None` if only another event can.
-    pub fn next_wake(&self) -> Option<Moment> {
+    pub const fn next_wake(&self) -> Option<Moment> {
+        self.wake
+    }
+
+    fn when_to_wake(&self) -> Option<Moment> {
         let expiry = self.queue.most_urgent().filter(|_| self.config.recheck);
         // an answer at the very deadline is in time: the instant after it is too late to begin
         let expiry = expiry.map(|(deadline, _)| deadline - self.service.get() + Duration::from_nanos(1));
         let supply = self.queue.next().and_then(|head| self.ledger.ready_at(&head.ask));
         let supply = supply.map(|at| at.max(self.rest_until));
-        let work = [expiry, supply, self.queue.next_rouse()].into_iter().flatten().min();
+        let work = Moment::sooner(Moment::sooner(expiry, supply), self.queue.next_rouse());
         let work = work.map(|at| at.max(self.pause_until));
         let lease = self.leases.first().map(|(at, _)| *at);
-        [work, lease, self.desk.next_trim()].into_iter().flatten().min()
+        Moment::sooner(Moment::sooner(work, lease), self.desk.next_trim())
     }
 
     /// How many wait.
@@ -145,11 +167,7 @@ impl Admission {
             level: self.ledger.level(Tokens::new(1)),
             service: self.service.get(),
             promises: self.promises.len() as u64,
-            returning: self
-                .config
-                .retry_after
-                .reserve()
-                .map_or(0.0, |reserve| self.promises.returning(&reserve)),
+            returning: self.reserve.map_or(0.0, |reserve| self.promises.returning(&reserve)),
         }
     }
 }

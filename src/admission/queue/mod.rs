@@ -1,9 +1,10 @@
 //! The waiting requests: by tier, by tenant, by age and by deadline.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 mod ages;
+mod few;
 mod lane;
 mod row;
 mod turns;
@@ -11,6 +12,7 @@ mod urgency;
 
 pub use lane::{Lane, Outlook};
 
+use self::few::Few;
 use self::row::Ordered;
 use self::turns::{Turn, Turns};
 use super::orders::Order;
@@ -45,7 +47,7 @@ pub struct Queue {
     waiting: Dense<Waiting>,
     /// Of those whose lane does not know.
     by_deadline: Ordered<(Moment, Id)>,
-    tiers: BTreeMap<u8, Tier>,
+    tiers: Few<u8, Tier>,
     /// Where all tiers stand in one line, the tiers of those who may have to give way.
     by_tier: BTreeSet<(u8, Id)>,
     resting: BTreeSet<(Moment, Id)>,
@@ -67,7 +69,7 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Default)]
 struct Tier {
-    lanes: BTreeMap<TenantId, Lane>,
+    lanes: Few<TenantId, Lane>,
     turns: Turns,
     tokens: Tokens,
 }
@@ -83,13 +85,20 @@ pub(super) struct Standing {
     pub(super) room: Option<Tokens>,
 }
 
+impl Standing {
+    /// What `tokens` of its own lane come to, as seen at the whole drain rate.
+    pub(super) fn own(&self, tokens: Tokens) -> Tokens {
+        if self.share < 1.0 { Tokens::new((tokens.get() as f64 / self.share) as u64) } else { tokens }
+    }
+}
+
 impl Queue {
     pub(super) fn new(layout: Layout) -> Self {
         Self {
             layout,
             waiting: Dense::default(),
             by_deadline: Ordered::default(),
-            tiers: BTreeMap::new(),
+            tiers: Few::default(),
             by_tier: BTreeSet::new(),
             resting: BTreeSet::new(),
             tokens: Tokens::ZERO,
@@ -105,6 +114,11 @@ impl Queue {
     /// True if nobody waits.
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// Whether nobody stands in line: those that wait all rest.
+    pub(super) const fn is_clear(&self) -> bool {
+        self.tiers.is_empty()
     }
 
     /// Whether `id` is one of them.
@@ -134,10 +148,10 @@ impl Queue {
 
     /// Who is served next: of the most important tier that waits, of the tenant whose turn it is, the first in order.
     pub(super) fn next(&self) -> Option<&Waiting> {
-        let tier = self.tiers.values().next()?;
+        let (_, tier) = self.tiers.first()?;
         let lane = match tier.lanes.len() {
-            1 => tier.lanes.values().next()?,
-            _ => tier.lanes.get(&tier.turns.next(&self.turns_of(tier))?)?,
+            1 => tier.lanes.first()?.1,
+            _ => tier.lanes.get(tier.turns.next(&self.turns_of(tier))?)?,
         };
         self.layout.order.next(lane).and_then(|id| self.get(id))
     }
@@ -145,9 +159,9 @@ impl Queue {
     /// Takes out the one that [`Self::next`] gave, and charges its tenant for the turn.
     pub(super) fn serve(&mut self) -> Option<Waiting> {
         let id = self.next()?.ask.id;
-        if let Some((number, tier)) = self.tiers.iter().next().filter(|(_, tier)| tier.lanes.len() > 1) {
-            let (number, turns) = (*number, self.turns_of(tier));
-            if let Some(tier) = self.tiers.get_mut(&number) {
+        if let Some((number, tier)) = self.tiers.first().filter(|(_, tier)| tier.lanes.len() > 1) {
+            let turns = self.turns_of(tier);
+            if let Some(tier) = self.tiers.get_mut(number) {
                 tier.turns.serve(&turns);
             }
         }
@@ -201,25 +215,25 @@ impl Queue {
         self.by_deadline.remove((ask.deadline, id));
         self.tokens = self.tokens - ask.hold();
         self.bytes = self.bytes - ask.bytes;
-        if self.resting.remove(&(waiting.rests_until, id)) {
+        if waiting.rests_until > Moment::ZERO && self.resting.remove(&(waiting.rests_until, id)) {
             return Some(waiting);
         }
         if self.layout.evict && !self.layout.strict {
             self.by_tier.remove(&(ask.tier, id));
         }
         let (tier, tenant) = self.place(ask);
-        if let Some(row) = self.tiers.get_mut(&tier)
-            && let Some(lane) = row.lanes.get_mut(&tenant)
+        if let Some(row) = self.tiers.get_mut(tier)
+            && let Some(lane) = row.lanes.get_mut(tenant)
         {
             let before = lane.tokens();
             lane.remove(ask);
             row.tokens = row.tokens - (before - lane.tokens());
             self.layout.order.watch(lane);
             if lane.is_empty() {
-                row.lanes.remove(&tenant);
+                row.lanes.remove(tenant);
             }
             if row.lanes.is_empty() {
-                self.tiers.remove(&tier);
+                self.tiers.remove(tier);
             }
         }
         Some(waiting)
@@ -229,28 +243,41 @@ impl Queue {
     /// service time.
     pub(super) fn standing(&self, ask: &Ask, ready: Moment, level: Tokens) -> Standing {
         let (tier, tenant) = self.place(ask);
-        let before: Tokens = self.tiers.range(..tier).map(|(_, tier)| tier.tokens).sum();
-        let Some(row) = self.tiers.get(&tier) else {
+        let above = self.tiers.iter().take_while(|(number, _)| *number < tier);
+        let before: Tokens = above.map(|(_, tier)| tier.tokens).sum();
+        let Some(row) = self.tiers.get(tier) else {
             return Standing { ahead: before, share: 1.0, room: None };
         };
+        if row.lanes.len() == 1
+            && let Some(lane) = row.lanes.get(tenant)
+        {
+            // nearly always
+            let outlook = self.layout.order.outlook(lane, ask, ready, level);
+            let room = outlook.room.map(|room| room - before);
+            return Standing { ahead: before + outlook.ahead, share: 1.0, room };
+        }
         let weight = |tenant: TenantId| f64::from(self.weight(tenant));
         let others: f64 =
-            row.lanes.keys().filter(|other| **other != tenant).map(|other| weight(*other)).sum();
+            row.lanes.iter().filter(|(other, _)| *other != tenant).map(|(other, _)| weight(other)).sum();
         let share = weight(tenant) / (weight(tenant) + others);
-        let lane = row.lanes.get(&tenant);
+        let lane = row.lanes.get(tenant);
         let outlook = lane.map(|lane| self.layout.order.outlook(lane, ask, ready, level));
         let own = outlook.map_or(Tokens::ZERO, |outlook| outlook.ahead);
         let room = outlook.and_then(|outlook| outlook.room).map(|room| room - before);
         Standing { ahead: before + Tokens::new((own.get() as f64 / share) as u64), share, room }
     }
 
+    /// The least important tier of those that stand in line and may have to give way.
+    pub(super) fn least_important(&self) -> Option<u8> {
+        let apart = self.tiers.iter().next_back().map(|(tier, _)| tier);
+        apart.max(self.by_tier.last().map(|(tier, _)| *tier))
+    }
+
     /// Those of less important tiers than `ask`, the least important and of them the newest first.
     pub(super) fn less_important(&self, ask: &Ask) -> impl Iterator<Item = &Ask> {
         let tier = ask.tier;
-        let below = self.tiers.range(tier.saturating_add(1)..).rev();
-        let apart = below
-            .filter(move |(number, _)| **number > tier)
-            .flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first));
+        let below = self.tiers.iter().rev().take_while(move |(number, _)| *number > tier);
+        let apart = below.flat_map(|(_, row)| row.lanes.values().flat_map(Lane::newest_first));
         let together = self.by_tier.range((tier.saturating_add(1), Id(0))..).rev();
         let together = together.filter(move |(number, _)| *number > tier).map(|(_, id)| *id);
         apart.chain(together).filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
@@ -264,7 +291,7 @@ impl Queue {
     /// Those in the lane of `ask`, the oldest first.
     pub(super) fn own_lane(&self, ask: &Ask) -> impl Iterator<Item = &Ask> {
         let (tier, tenant) = self.place(ask);
-        let lane = self.tiers.get(&tier).and_then(|row| row.lanes.get(&tenant));
+        let lane = self.tiers.get(tier).and_then(|row| row.lanes.get(tenant));
         lane.into_iter()
             .flat_map(Lane::oldest_first)
             .filter_map(|id| self.get(id).map(|waiting| &waiting.ask))
@@ -280,9 +307,9 @@ impl Queue {
         if self.layout.evict && !self.layout.strict {
             self.by_tier.insert((ask.tier, ask.id));
         }
-        let row = self.tiers.entry(tier).or_default();
+        let row = self.tiers.get_or_insert_with(tier, Tier::default);
         row.tokens += ask.hold();
-        let lane = row.lanes.entry(tenant).or_insert_with(|| Lane::new(drain));
+        let lane = row.lanes.get_or_insert_with(tenant, || Lane::new(drain));
         lane.insert(ask);
         self.layout.order.watch(lane);
     }
@@ -301,8 +328,8 @@ impl Queue {
         let next = |lane: &Lane| self.layout.order.next(lane).and_then(|id| self.get(id));
         let turns = tier.lanes.iter().filter_map(|(tenant, lane)| {
             let cost = self.layout.share.cost(&next(lane)?.ask);
-            let visit = self.layout.share.quantum().saturating_mul(u64::from(self.weight(*tenant)));
-            Some(Turn { tenant: *tenant, cost, visit })
+            let visit = self.layout.share.quantum().saturating_mul(u64::from(self.weight(tenant)));
+            Some(Turn { tenant, cost, visit })
         });
         turns.collect()
     }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::units::{Read, Reader, Share, Tokens};
 
 mod appointment;
+mod calendar;
 mod constant;
 mod drain;
 mod none;

@@ -9,6 +9,7 @@ use crate::units::{Moment, Rate, Tokens};
 #[derive(Debug, Clone)]
 pub struct Level {
     rate: Rate,
+    size: Tokens,
     full: i128,
     level: i128,
     at: Moment,
@@ -18,7 +19,7 @@ impl Level {
     /// A full bucket of `burst` at `now`.
     pub fn full(rate: Rate, burst: Tokens, now: Moment) -> Self {
         let full = i128::from(burst.get()) * i128::from(rate.per_nanos());
-        Self { rate, full, level: full, at: now }
+        Self { rate, size: burst, full, level: full, at: now }
     }
 
     /// The rate it fills at.
@@ -32,8 +33,8 @@ impl Level {
     }
 
     /// The most it can hold.
-    pub fn size(&self) -> Tokens {
-        self.to_tokens(self.full)
+    pub const fn size(&self) -> Tokens {
+        self.size
     }
 
     /// Fills at another rate from now on; what is in it and what fits in stay.
@@ -43,6 +44,7 @@ impl Level {
         let recount =
             |amount: i128| amount.checked_mul(new).map_or(amount / old * new, |it| it.div_euclid(old));
         (self.level, self.full, self.rate) = (recount(self.level), recount(self.full), rate);
+        self.size = self.to_tokens(self.full);
     }
 
     /// Fills up to `now`. Time that runs backwards is taken as standing still.

@@ -1,15 +1,14 @@
 //! What may be used in a while, in four kinds of window.
 
 mod bucket;
-mod fixed;
-mod round;
+mod periods;
 mod sliding;
 
 use std::time::Duration;
 
 pub use bucket::Level;
-pub use fixed::Fixed;
-pub use round::Round;
+use periods::Given;
+pub use periods::Periods;
 pub use sliding::Sliding;
 
 use super::{Moment, Rate, Tokens};
@@ -46,10 +45,8 @@ pub enum Window {
 pub enum Meter {
     /// See [`Window::Bucket`].
     Bucket(Level),
-    /// See [`Window::Fixed`].
-    Fixed(Fixed),
-    /// See [`Window::Round`].
-    Round(Round),
+    /// See [`Window::Fixed`] and [`Window::Round`].
+    Periods(Periods),
     /// See [`Window::Sliding`].
     Sliding(Sliding),
 }
@@ -58,8 +55,7 @@ macro_rules! each {
     ($self:ident, $it:ident => $body:expr) => {
         match $self {
             Meter::Bucket($it) => $body,
-            Meter::Fixed($it) => $body,
-            Meter::Round($it) => $body,
+            Meter::Periods($it) => $body,
             Meter::Sliding($it) => $body,
         }
     };
@@ -68,19 +64,16 @@ macro_rules! each {
 impl Meter {
     /// An unused quota of `rate` over `window` at `now`.
     pub fn new(rate: Rate, window: Window, now: Moment) -> Self {
+        let amount = |span| Tokens::new(rate.whole_in(span));
         match window {
-            Window::Bucket { burst } => {
-                Self::Bucket(Level::full(rate, Tokens::new(rate.whole_in(burst)), now))
-            }
+            Window::Bucket { burst } => Self::Bucket(Level::full(rate, amount(burst), now)),
             Window::Fixed { period } => {
-                Self::Fixed(Fixed::new(Tokens::new(rate.whole_in(period)), period, now))
+                Self::Periods(Periods::new(Given::Throughout, amount(period), period, now))
             }
             Window::Round { period } => {
-                Self::Round(Round::new(Tokens::new(rate.whole_in(period)), period, now))
+                Self::Periods(Periods::new(Given::AtItsEnd, amount(period), period, now))
             }
-            Window::Sliding { period } => {
-                Self::Sliding(Sliding::new(Tokens::new(rate.whole_in(period)), period, now))
-            }
+            Window::Sliding { period } => Self::Sliding(Sliding::new(amount(period), period, now)),
         }
     }
 

@@ -95,6 +95,20 @@ pub trait Process: Debug + Send + Sync {
     }
 }
 
+/// How long a factor holds, or a round lasts: more than nothing.
+struct Every(Duration);
+
+impl Read for Every {
+    fn read(reader: &Reader<'_>) -> Option<Self> {
+        let span = Duration::read(reader)?;
+        if span.is_zero() {
+            reader.fault("this must last more than nothing");
+            return None;
+        }
+        Some(Self(span))
+    }
+}
+
 /// What a rate is multiplied by, one after the other.
 #[derive(Debug, Clone, PartialEq)]
 struct Factors(Vec<f64>);

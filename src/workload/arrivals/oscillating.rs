@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Factors, Kind, Process};
+use super::{Every, Factors, Kind, Process};
 use crate::units::{Rate, Read, Reader};
 use crate::workload::Phase;
 
@@ -35,14 +35,9 @@ impl Read for Oscillating {
     fn read(reader: &Reader<'_>) -> Option<Self> {
         let standard = Self::standard();
         let mut map = reader.map()?;
-        let every = map.or("every", standard.every);
+        let every = map.or("every", Every(standard.every));
         let factors = map.or("factors", standard.factors);
-        let every = every?;
-        if every.is_zero() {
-            map.here().fault("`every` is zero: a factor holds for more than nothing");
-            return None;
-        }
-        Some(Self { every, factors: factors? })
+        Some(Self { every: every?.0, factors: factors? })
     }
 }
 

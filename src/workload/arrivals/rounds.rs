@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Factors, Kind, Process};
+use super::{Every, Factors, Kind, Process};
 use crate::units::{Rate, Read, Reader};
 use crate::workload::{ClassId, Mix, Phase};
 
@@ -84,19 +84,14 @@ const fn gcd(mut a: u128, mut b: u128) -> u128 {
 impl Read for Rounds {
     fn read(reader: &Reader<'_>) -> Option<Self> {
         let mut map = reader.map()?;
-        let every = map.or("every", Duration::from_secs(1));
+        let every = map.or("every", Every(Self::standard().every));
         let mut factors = BTreeMap::new();
         if let Some(reader) = map.reader("factors") {
             for (class, list) in reader.map()?.rest() {
                 factors.insert(class, Factors::read(&list)?.0);
             }
         }
-        let every = every?;
-        if every.is_zero() {
-            map.here().fault("`every` is zero: a round lasts more than nothing");
-            return None;
-        }
-        Some(Self { every, factors })
+        Some(Self { every: every?.0, factors })
     }
 }
 
