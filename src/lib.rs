@@ -55,6 +55,9 @@
 //! | what | folder | table |
 //! |---|---|---|
 //! | an arrival process | `workload/arrivals/` | [`workload::arrivals::ALL`] |
+//! | a distribution of sizes | `workload/sizes/` | [`workload::sizes::ALL`] |
+//! | a format of traces | `workload/traces/` | [`workload::traces::ALL`] |
+//! | an SDK whose retries are made | `workload/retry/` | [`workload::retry::ALL`] |
 //! | a bound on the queue | `admission/bounds/` | [`admission::bounds::ALL`] |
 //! | an order of service | `admission/orders/` | [`admission::orders::ALL`] |
 //! | a Retry-After strategy | `admission/retry_after/` | [`admission::retry_after::ALL`] |

@@ -239,3 +239,41 @@ fn the_command_tells_by_its_exit_code_why_it_did_not_run() {
     let (code, _, said) = run_to("/dev/null".as_ref(), &[]);
     assert!(code == 4 && said.contains("reports cannot be written to /dev/null/smoke"), "{said}");
 }
+
+#[test]
+fn callers_who_retry_come_back_on_the_wire_and_each_arrival_still_has_one_outcome() {
+    let retry =
+        "requests.0.on_refusal={ retry: { attempts: 3, honour: false, backoff: 200ms, longest: 200ms } }";
+    let run = run(&plan(&[retry])).unwrap();
+    check_sum(&run);
+    let m = &run.measures;
+    let (attempts, shed) = (m.attempts.total(), count(&run, Outcome::Shed));
+    assert!(attempts > 168 + 100 && attempts <= 3 * 168, "{attempts}");
+    assert!(shed > 20 && m.attempts.get(Outcome::Shed) >= 3 * shed, "{shed} of {:?}", m.attempts);
+    assert_eq!((run.strangers, m.unjoined, m.open_at_end.outstanding), (0, 0, 0));
+}
+
+/// A recorded crowd at ten times its speed, nobody refused: what the provider counted is what the trace says, to the
+/// token, and so it is with words that are tokens of a real tokenizer.
+#[test]
+fn a_trace_is_played_with_its_own_times_and_sizes() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("plans/shared-link.yaml");
+    for count_by in ["words", "o200k_base"] {
+        let sets = [
+            "load.arrivals.trace.from=60s".to_owned(),
+            "load.arrivals.trace.speed=10".to_owned(),
+            "load.phases=[{ name: crowd, for: 2s, event: true }]".to_owned(),
+            "provider.quota={ tokens_per_minute: 60M, burst: 1s }".to_owned(),
+            format!("provider.count={count_by}"),
+        ];
+        let loaded =
+            tenfold::cli::load::read(&path, &sets).unwrap_or_else(|e| panic!("{}", e.render("plan")));
+        let plan = loaded.plan.rehearsed();
+        let due: Vec<_> = tenfold::workload::Schedule::new(&plan.load, &plan.requests).collect();
+        let holds: u64 = due.iter().map(|arrival| arrival.sizes.hold().get()).sum();
+        assert!(due.len() > 100 && due.iter().any(|a| a.sizes.prompt != due[0].sizes.prompt));
+        let run = run(&plan).unwrap();
+        assert_eq!(count(&run, Outcome::Completed), due.len() as u64, "{:?}", run.measures.arrivals);
+        assert_eq!(run.measures.upstream.charged.get(), holds, "{count_by}");
+    }
+}

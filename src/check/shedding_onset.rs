@@ -93,14 +93,22 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
     } else {
         0
     };
-    let deep = met + hold + slack > bound && met < bound + hold + slack;
+    // the bucket may hold just less than the largest request that waits for it
+    let most = basis.largest_hold.get().max(hold);
+    let deep = met + hold + slack > bound && met < bound + most + slack;
     let after = onset.sent.since(event.start).as_secs_f64();
     let excess = basis.tokens_at(basis.offered) - basis.drain.per_sec_f64();
     let step = if excess > 0.0 { hold as f64 / excess } else { 0.0 };
     let late = 3.0 * forecast.sd_s + step + 1.0 / basis.offered + if scene.live { SCHEDULING } else { 0.0 };
     let timely = (after - forecast.after_s).abs() <= late;
     let (least, most) = (bound / hold, bound.div_ceil(hold));
-    let range = if least == most { least.to_string() } else { format!("{least} or {most}") };
+    let range = if basis.smallest_hold != basis.largest_hold {
+        format!("{} tokens", words::thousands(bound))
+    } else if least == most {
+        least.to_string()
+    } else {
+        format!("{least} or {most}")
+    };
     let because = format!(
         "first shed at depth {} ({} tokens) after {}; predicted {range}, after {} ± {}",
         onset.depth_met.requests,

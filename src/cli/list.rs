@@ -5,7 +5,7 @@ use crate::admission::{bounds, orders, retry_after, shares};
 use crate::live::COLUMNS;
 use crate::plan::{CHECKS, MEASURES, levers};
 use crate::report;
-use crate::workload::arrivals;
+use crate::workload::{arrivals, retry, sizes, traces};
 
 /// List the names plans and commands can use.
 #[derive(Debug, clap::Args)]
@@ -61,6 +61,11 @@ const ALL: &[Table] = &[
         rows: || orders::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
     Table {
+        name: "retries",
+        about: "SDKs whose retries callers can make (requests.0.on_refusal.retry.like)",
+        rows: || retry::ALL.iter().map(|sdk| (sdk.name, sdk.about)).collect(),
+    },
+    Table {
         name: "retry-after",
         about: "Retry-After strategies (target.embedded.retry_after)",
         rows: || retry_after::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
@@ -69,6 +74,16 @@ const ALL: &[Table] = &[
         name: "shares",
         about: "ways to share among tenants (target.embedded.share)",
         rows: || shares::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+    },
+    Table {
+        name: "sizes",
+        about: "sizes of prompts and answers (requests.0.prompt.tokens, requests.0.output.tokens)",
+        rows: || sizes::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+    },
+    Table {
+        name: "traces",
+        about: "formats of traces (load.arrivals.trace.format)",
+        rows: || traces::ALL.iter().map(|format| (format.name, format.about)).collect(),
     },
 ];
 

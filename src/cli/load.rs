@@ -1,6 +1,6 @@
 //! Reading a plan for a command: the file, `--set`, the environment, and whether the target may be called.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use super::{complain, exit, faults};
@@ -91,12 +91,32 @@ impl Problem {
 
 /// Reads the plan at `path` with `overrides`, and variables from the environment of this process.
 pub fn read(path: &Path, overrides: &[String]) -> Result<Loaded, Problem> {
-    parse(&text(path)?, None, overrides)
+    parse(path, &text(path)?, None, overrides)
 }
 
-/// Reads the plan in `text`, a variant of it if one is given.
-pub fn parse(text: &str, variant: Option<&Variant>, overrides: &[String]) -> Result<Loaded, Problem> {
-    plan::parse_variant(text, variant, overrides, &|name| std::env::var(name).ok()).map_err(Problem::Faults)
+/// Reads the plan in `text`, a variant of it if one is given. The file of a trace lies where its plan at `path` does, if
+/// its name is no absolute one.
+pub fn parse(
+    path: &Path,
+    text: &str,
+    variant: Option<&Variant>,
+    overrides: &[String],
+) -> Result<Loaded, Problem> {
+    let folder = path.parent().unwrap_or_else(|| Path::new(""));
+    let open = |name: &str| -> Result<Box<dyn BufRead>, String> {
+        let file = folder.join(name);
+        let opened = std::fs::File::open(&file);
+        let plain = opened
+            .and_then(|opened| if opened.metadata()?.is_dir() { Err(is_a_folder()) } else { Ok(opened) });
+        let opened = plain.map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
+        Ok(Box::new(BufReader::with_capacity(1 << 16, opened)))
+    };
+    plan::parse_with(text, variant, overrides, &|name| std::env::var(name).ok(), &open)
+        .map_err(Problem::Faults)
+}
+
+fn is_a_folder() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::IsADirectory, "it is a folder")
 }
 
 /// The text of the plan at `path`.

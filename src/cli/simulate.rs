@@ -62,7 +62,8 @@ impl Args {
     fn simulate(&self, quiet: bool) -> Result<u8, String> {
         let file = self.plan.file();
         let text = load::text(&self.plan.plan).map_err(|problem| problem.render(&file))?;
-        let base = load::parse(&text, None, &self.plan.set).map_err(|problem| problem.render(&file))?;
+        let base = load::parse(&self.plan.plan, &text, None, &self.plan.set)
+            .map_err(|problem| problem.render(&file))?;
         if !quiet {
             complain(&faults::render_warnings(&file, &base.warnings));
         }
@@ -151,7 +152,7 @@ impl Args {
     /// The plan of a line, with the changes of the command line.
     fn variant(&self, text: &str, line: &Line<'_>) -> Result<Plan, String> {
         let set = [&self.plan.set[..], &line.set].concat();
-        let loaded = load::parse(text, line.variant, &set);
+        let loaded = load::parse(&self.plan.plan, text, line.variant, &set);
         loaded.map(|loaded| loaded.plan).map_err(|problem| problem.render(&self.plan.file()))
     }
 

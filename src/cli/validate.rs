@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{complain, exit, faults, load, say};
 use crate::plan::{Plan, TargetKind};
 use crate::units::show_duration;
+use crate::workload::traces::Zero;
 
 /// Check plan files and say in a few words what they describe.
 #[derive(Debug, clap::Args)]
@@ -44,7 +45,7 @@ impl Args {
 fn summary(plan: &Plan) -> String {
     let small = plan.rehearsed();
     let served =
-        small.provider.quota.tokens.per_min_f64() / small.requests.mean(|class| class.hold().get() as f64);
+        small.provider.quota.tokens.per_min_f64() / small.requests.mean(crate::workload::Class::hold);
     let event: Vec<String> = small
         .load
         .phases
@@ -80,7 +81,28 @@ fn summary(plan: &Plan) -> String {
             n => format!("{n} classes"),
         },
     );
-    faults::tame(&text)
+    faults::tame(&format!("{text}{}", recorded(plan)))
+}
+
+/// What a plan's trace is like, if it plays one.
+fn recorded(plan: &Plan) -> String {
+    let Some((trace, rows)) = plan.load.arrivals.trace().and_then(|t| Some((t, t.rows()?))) else {
+        return String::new();
+    };
+    let survey = rows.survey();
+    let kept = rows.all().len();
+    let without = match (survey.without_tokens, trace.spec().zero) {
+        (0, _) => String::new(),
+        (n, Zero::One) => format!(", {n} of no tokens taken for one"),
+        (n, Zero::Drop | Zero::Refuse) => format!(", {n} of no tokens left out"),
+    };
+    format!(
+        "; the trace has {} rows in {}, {kept} of them are played{without}: at most {} in one second, none for at most {}",
+        survey.in_file,
+        show_duration(survey.file_lasts),
+        survey.busiest_second,
+        show_duration(survey.longest_gap),
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::retries;
 use crate::admission::Budgets;
 use crate::plan::Plan;
 use crate::provider::Charge;
@@ -68,8 +67,9 @@ pub struct Basis {
     pub margin: Duration,
     /// The part of the bound that is kept for callers who return.
     pub reserve: f64,
-    /// Whether arrivals are evenly spaced, so that the onset has no spread.
-    pub paced: bool,
+    /// What a caller adds to the variance of the tokens that come: that of a hold, and the square of its mean times the
+    /// dispersion of the arrivals. None where all are evenly spaced and alike, or known one by one.
+    pub variance: f64,
     /// The event; `None` on a quiet day.
     pub event: Option<Span>,
     /// How long what is called the event lasts.
@@ -100,7 +100,7 @@ impl Default for Basis {
             mean_service: 0.0,
             margin: Duration::ZERO,
             reserve: 0.0,
-            paced: true,
+            variance: 0.0,
             event: None,
             lasts: Duration::ZERO,
         }
@@ -119,31 +119,32 @@ impl Basis {
         let tail = plan.load.spans().find(|(_, span)| event.is_some_and(|event| span.start == event.end));
         let classes = plan.requests.classes();
         let policy = plan.policy();
-        let takes = classes.iter().map(|class| plan.provider.service.time_for(class.output)).max();
+        let takes = classes.iter().map(|class| plan.provider.service.time_for(class.output.most())).max();
         let believed = policy.map_or(Duration::ZERO, |policy| policy.service.start);
         let through = Through::of(plan);
+        let square_hold = plan.requests.mean(Class::square_hold);
         Self {
             offered: arrivals / lasts.as_secs_f64(),
             served: through.drain.per_sec_f64() / through.hold,
             capacity: through.quota.per_sec_f64() / through.hold,
             bottleneck: through.bottleneck,
             tail: tail.map_or(0.0, |(phase, _)| phase.rate.per_sec_f64()),
-            attempts: plan.requests.mean(retries::attempts),
+            attempts: plan.requests.mean(Class::attempts),
             drain: through.drain,
             slots: through.slots,
             window: through.window,
             burst: through.burst,
             mean_hold: through.hold,
             hold_factor: through.factor,
-            square_hold: plan.requests.mean(|class| (class.hold().get() as f64).powi(2)),
+            square_hold,
             largest_hold: plan.largest_hold(),
-            smallest_hold: classes.iter().map(Class::hold).min().unwrap_or_default(),
+            smallest_hold: classes.iter().map(Class::smallest_hold).min().unwrap_or_default(),
             deadline: classes.iter().map(|class| class.deadline).min().unwrap_or_default(),
             service: takes.unwrap_or_default().max(believed),
             mean_service: through.service,
             margin: policy.map_or(Duration::ZERO, |policy| policy.margin),
             reserve: policy.and_then(|p| p.retry_after.reserve()).map_or(0.0, |reserve| reserve.share.get()),
-            paced: plan.load.arrivals.name() == "constant",
+            variance: variance(plan, through.hold, square_hold),
             event,
             lasts,
         }
@@ -153,6 +154,29 @@ impl Basis {
     pub fn tokens_at(&self, rate: f64) -> f64 {
         rate * self.mean_hold
     }
+}
+
+/// E\[s\]: the mean time of an answer of `class`, in seconds. It is linear in the tokens.
+pub(super) fn mean_service(plan: &Plan, class: &Class) -> f64 {
+    let service = &plan.provider.service;
+    match class.output.only() {
+        Some(tokens) => service.time_for(tokens).as_secs_f64(),
+        None => service.first_token.as_secs_f64() + service.per_token.as_secs_f64() * class.output.mean(),
+    }
+}
+
+/// Var\[h\] + c·E\[h\]², with c the dispersion of the arrivals in the event. A trace is walked row by row: it has none.
+fn variance(plan: &Plan, mean: f64, square: f64) -> f64 {
+    let load = &plan.load;
+    if load.arrivals.trace().is_some() {
+        return 0.0;
+    }
+    let phases = load.phases.iter().filter(|phase| phase.event || load.event().is_none());
+    let most = phases.map(|phase| load.arrivals.dispersion(phase.rate)).fold(0.0, f64::max);
+    let own = (square - mean * mean).max(0.0);
+    // what rounding leaves is none
+    let own = if own < square * 1e-12 { 0.0 } else { own };
+    own + most * mean * mean
 }
 
 /// What gets through the gateway and the provider, and why not more.
@@ -170,10 +194,10 @@ struct Through {
 
 impl Through {
     fn of(plan: &Plan) -> Self {
-        let hold = plan.requests.mean(|class| class.hold().get() as f64);
-        let used = plan.requests.mean(|class| class.used().get() as f64);
+        let hold = plan.requests.mean(Class::hold);
+        let used = plan.requests.mean(Class::used);
         let factor = (hold / used.max(1.0)).max(1.0);
-        let service = plan.requests.mean(|class| plan.provider.service.time_for(class.output).as_secs_f64());
+        let service = plan.requests.mean(|class| mean_service(plan, class));
         let quota = match plan.provider.quota.charge {
             Charge::Reservation => plan.provider.quota.tokens,
         };

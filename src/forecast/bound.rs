@@ -35,7 +35,7 @@ impl QueueBound {
         let served = basis.deadline.saturating_sub(basis.service);
         let slack = served.saturating_sub(basis.margin);
         let classes = plan.requests.classes();
-        let bytes = classes.iter().map(|class| class.bytes).max().unwrap_or_default();
+        let bytes = classes.iter().map(crate::workload::Class::most_bytes).max().unwrap_or_default();
         let declared = |part: f64| {
             let bound = &plan.policy()?.bound;
             bounds::most(&**bound, basis.drain, slack, basis.largest_hold, bytes, part)

@@ -42,9 +42,13 @@ impl Memory {
             (basis.served * basis.service.as_secs_f64()).ceil() as u64 + basis.burst.get() / hold + 1;
         let refusing = (basis.offered * plan.expect.refusal.fast_within.as_secs_f64()).ceil() as u64;
         let classes = plan.requests.classes();
-        let body = classes.iter().map(|class| class.bytes.get()).max().unwrap_or(0);
-        let answer =
-            classes.iter().map(|class| class.output.get()).max().unwrap_or(0).saturating_mul(PER_TOKEN);
+        let body = classes.iter().map(|class| class.most_bytes().get()).max().unwrap_or(0);
+        let answer = classes
+            .iter()
+            .map(|class| class.output.most().get())
+            .max()
+            .unwrap_or(0)
+            .saturating_mul(PER_TOKEN);
         let growth_bytes = (waiting + flying)
             .saturating_mul(body + PER_REQUEST)
             .saturating_add(flying.saturating_mul(answer))

@@ -17,23 +17,24 @@ pub struct Onset {
 }
 
 impl Onset {
-    /// t = (B + Q)/(x − r): the burst and the queue fill at the rate by which the offer exceeds the drain. For random
-    /// arrivals its standard deviation is sqrt(λ·E\[h²\]·(B + Q)/(x − r)³), the first passage of a random walk with
-    /// drift; evenly spaced ones have none. An event of several phases is walked phase by phase; the spread is that
+    /// t = (B + Q)/(x − r): the burst and the queue fill at the rate by which the offer exceeds the drain. Its
+    /// standard deviation is sqrt(λ·V·(B + Q)/(x − r)³), the first passage of a random walk with drift, where V is
+    /// Var\[h\] + c·E\[h\]²: E\[h²\] for independent arrivals, none for evenly spaced ones that are all alike. An event of several phases is walked phase by phase; the spread is that
     /// of the phase in which the room is gone.
     ///
     /// A budget of fixed or sliding windows does not flow: there what may wait depends on the instant, and the supply
-    /// function is walked request by request.
+    /// function is walked request by request. So is a trace, whose requests are known one by one.
     pub(super) fn of(plan: &Plan, basis: &Basis, bound: u64) -> Option<Self> {
         match basis.window {
-            Window::Bucket { .. } => Self::flowing(plan, basis, bound),
-            Window::Fixed { .. } | Window::Round { .. } | Window::Sliding { .. } => {
+            Window::Bucket { .. } if plan.load.arrivals.trace().is_none() => {
+                Self::flowing(plan, basis, bound)
+            }
+            Window::Bucket { .. } | Window::Fixed { .. } | Window::Round { .. } | Window::Sliding { .. } => {
                 let (at, depth_tokens) = walk::first_shed(plan, basis)?;
                 let start = basis.event.map_or(Moment::ZERO, |event| event.start);
                 let after_s = at.since(start).as_secs_f64();
                 let x = basis.tokens_at(basis.offered);
-                let sd_s =
-                    if basis.paced { 0.0 } else { (basis.offered * basis.square_hold * after_s).sqrt() / x };
+                let sd_s = (basis.offered * basis.variance * after_s).sqrt() / x;
                 Some(Self { after_s, sd_s, depth_tokens })
             }
         }
@@ -48,12 +49,8 @@ impl Onset {
             let lasts = phase.lasts.as_secs_f64();
             if excess > 0.0 && room / excess <= lasts {
                 let rate = phase.rate.per_sec_f64();
-                let spread = (rate * basis.square_hold * whole / excess.powi(3)).sqrt();
-                return Some(Self {
-                    after_s: passed + room / excess,
-                    sd_s: if basis.paced { 0.0 } else { spread },
-                    depth_tokens: bound,
-                });
+                let sd_s = (rate * basis.variance * whole / excess.powi(3)).sqrt();
+                return Some(Self { after_s: passed + room / excess, sd_s, depth_tokens: bound });
             }
             room = (room - excess * lasts).min(whole);
             passed += lasts;

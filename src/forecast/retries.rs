@@ -5,15 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Basis;
 use crate::plan::Plan;
-use crate::workload::{Class, OnRefusal};
-
-/// Requests a caller of `class` sends at most: one, and its retries.
-pub(super) fn attempts(class: &Class) -> f64 {
-    match &class.on_refusal {
-        OnRefusal::GiveUp => 1.0,
-        OnRefusal::Retry(rule) => f64::from(rule.attempts),
-    }
-}
 
 /// p: the chance of each attempt in an overload that lasts, when `offered` callers arrive and `served` get through, in
 /// the same unit, and each of them makes up to k attempts. `callers` are kinds of them as (share of all, k); the shares
@@ -71,8 +62,8 @@ impl Retries {
         let classes = plan.requests.classes();
         let total: f64 = classes.iter().map(|class| f64::from(class.weight)).sum();
         let callers: Vec<(f64, f64)> = match classes {
-            [class] => vec![(1.0, attempts(class))],
-            _ => classes.iter().map(|c| (f64::from(c.weight) / total, attempts(c))).collect(),
+            [class] => vec![(1.0, class.attempts())],
+            _ => classes.iter().map(|c| (f64::from(c.weight) / total, c.attempts())).collect(),
         };
         Some(Self::with(basis, &callers))
     }

@@ -36,7 +36,7 @@ impl TenantShare {
             .tenants
             .iter()
             .map(|tenant| {
-                let wanted = basis.offered * of(&tenant.name, |class| class.hold().get() as f64);
+                let wanted = basis.offered * of(&tenant.name, crate::workload::Class::hold);
                 (f64::from(tenant.weight), tenant.tokens.map_or(wanted, |own| wanted.min(own.per_sec_f64())))
             })
             .collect();
@@ -44,7 +44,7 @@ impl TenantShare {
         let served: f64 = shares.iter().sum();
         let each = policy.tenants.iter().zip(shares).map(|(tenant, tokens)| {
             let part = of(&tenant.name, |_| 1.0);
-            let hold = of(&tenant.name, |class| class.hold().get() as f64) / part;
+            let hold = of(&tenant.name, crate::workload::Class::hold) / part;
             Self {
                 tenant: tenant.name.clone(),
                 weight: tenant.weight,

@@ -52,7 +52,7 @@ impl Unbounded {
         let body = plan.requests.mean(|class| class.bytes.get() as f64);
         let late = (count - in_time).max(0.0);
         let after = |left: f64| basis.tail * ((backlog / served - slack) * served / left).max(0.0);
-        let used = plan.requests.mean(|class| class.used().get() as f64);
+        let used = plan.requests.mean(crate::workload::Class::used);
         Self {
             offered_requests: count as u64,
             served_requests: (count - whole).max(0.0) as u64,

@@ -5,12 +5,16 @@ use super::Basis;
 use crate::admission::bounds::{self, Bound, Scene};
 use crate::plan::Plan;
 use crate::units::{Bytes, Meter, Moment, Tokens};
+use crate::workload::Schedule;
 
 /// Steps of a walk at most; where more requests come, each step is several of them.
 const STEPS: f64 = 1e6;
 
 /// The first refusal in the event: the instant, and the depth it meets in tokens. `None` if there is none.
 pub(super) fn first_shed(plan: &Plan, basis: &Basis) -> Option<(Moment, u64)> {
+    if plan.load.arrivals.trace().is_some() {
+        return first_shed_of_trace(plan, basis);
+    }
     let together = (plan.load.expected() / STEPS).ceil().max(1.0);
     let mut walk = Walk::new(plan, basis, together);
     for (phase, span) in plan.load.spans() {
@@ -20,9 +24,22 @@ pub(super) fn first_shed(plan: &Plan, basis: &Basis) -> Option<(Moment, u64)> {
             let into = std::time::Duration::try_from_secs_f64(step as f64 * gap).unwrap_or_default();
             let at = span.start + into;
             let counts = basis.event.is_none_or(|event| event.contains(at));
-            if !walk.arrives(at) && counts {
+            if !walk.arrives(at, walk.hold) && counts {
                 return Some((at, walk.waiting));
             }
+        }
+    }
+    None
+}
+
+/// The same along the rows of a trace, each with its own hold.
+fn first_shed_of_trace(plan: &Plan, basis: &Basis) -> Option<(Moment, u64)> {
+    let mut walk = Walk::new(plan, basis, 1.0);
+    for arrival in Schedule::new(&plan.load, &plan.requests) {
+        let hold = arrival.sizes.hold();
+        let counts = basis.event.is_none_or(|event| event.contains(arrival.due));
+        if !walk.arrives(arrival.due, hold) && counts {
+            return Some((arrival.due, walk.waiting));
         }
     }
     None
@@ -59,28 +76,32 @@ impl<'p> Walk<'p> {
     }
 
     /// A step's requests arrive at `at`: whether they are taken in.
-    fn arrives(&mut self, at: Moment) -> bool {
+    fn arrives(&mut self, at: Moment, wanted: Tokens) -> bool {
+        // who waits is served in requests of mean size
         let hold = self.hold.get();
         self.meter.advance(at);
         while self.waiting >= hold && self.meter.take(self.hold) {
             self.waiting -= hold;
         }
-        if self.waiting == 0 && self.meter.take(self.hold) {
+        if self.waiting > 0 && self.waiting < hold && self.meter.take(Tokens::new(self.waiting)) {
+            self.waiting = 0;
+        }
+        if self.waiting == 0 && self.meter.take(wanted) {
             return true;
         }
-        let fits = self.fits();
+        let fits = self.fits(wanted);
         if fits {
-            self.waiting += hold;
+            self.waiting += wanted.get();
         }
         fits
     }
 
-    fn fits(&self) -> bool {
+    fn fits(&self, next: Tokens) -> bool {
         let basis = self.basis;
         let slack = basis.deadline.saturating_sub(basis.service).saturating_sub(basis.margin);
         let part = 1.0 - basis.reserve;
         let (level, supply) = (self.meter.tokens(), self.meter.supply(slack));
-        let wanted = Tokens::new(self.waiting) + self.hold;
+        let wanted = Tokens::new(self.waiting) + next;
         let Some(bound) = self.bound else {
             let to_come = (supply - level).get() as f64 * part;
             return wanted <= level + Tokens::new(to_come as u64);

@@ -107,7 +107,7 @@ fn metastable(basis: &Basis) -> Option<String> {
 
 /// The provider charges what is held, the gateway gives back what was not used.
 fn short_answers(plan: &Plan, basis: &Basis) -> Option<String> {
-    let used = plan.requests.mean(|class| class.used().get() as f64);
+    let used = plan.requests.mean(crate::workload::Class::used);
     (basis.hold_factor > 1.01 && basis.bottleneck == Bottleneck::ProviderQuota).then(|| {
         format!(
             "{:.0} tokens are held for a request and {used:.0} used: the provider charges what is held, so a gateway \

@@ -10,34 +10,50 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::{Clock, Seen};
+use super::prompts::Text;
+use super::{Clock, LiveError, Seen};
 use crate::observe::{Attempt, Sighting};
+use crate::provider::Count;
 use crate::provider::wire::openai;
-use crate::units::Moment;
+use crate::units::{Moment, Tokens};
 use crate::workload::Class;
 
-/// Stands where the id goes while a body is built; no prompt contains it.
-const PLACE: &str = "{id}";
+/// Stands where the prompt goes while a body is built.
+const PROMPT: &str = "{the prompt of tenfold}";
+/// And where the id goes.
+const ID: &str = "{the id of tenfold}";
 
-/// The body of every request of a class but for the id: O(1) memory and work a request, whatever the prompt's size.
+/// The body of every request of a class but for the id and the length of its prompt, which is a slice of one text: O(1)
+/// memory and work a request, whatever the prompt's size.
 #[derive(Debug, Clone)]
 pub(super) struct Template {
     head: Bytes,
+    text: Text,
+    between: Bytes,
     tail: Bytes,
 }
 
 impl Template {
-    /// The body of `class`, asking for `model`.
-    pub(super) fn new(model: &str, class: &Class) -> Self {
-        let whole = openai::request_body(model, class.prompt, class.bytes.get(), class.max_tokens, PLACE);
-        // the id is the last member: the last place is its own, whatever the model is called
-        let (head, tail) = whole.rsplit_once(PLACE).unwrap_or((&whole, ""));
-        Self { head: Bytes::copy_from_slice(head.as_bytes()), tail: Bytes::copy_from_slice(tail.as_bytes()) }
+    /// The body of `class`, asking for `model`, its prompts counted by `count`.
+    ///
+    /// # Errors
+    ///
+    /// If no prompt can be made that counts as it should.
+    pub(super) fn new(model: &str, class: &Class, count: Count) -> Result<Self, LiveError> {
+        let whole = openai::request_body(model, PROMPT, class.max_tokens, ID);
+        // the prompt comes before the id
+        let (head, rest) = whole.split_once(PROMPT).unwrap_or((&whole, ""));
+        let (between, tail) = rest.split_once(ID).unwrap_or((rest, ""));
+        let [head, between, tail] = [head, between, tail].map(|part| Bytes::copy_from_slice(part.as_bytes()));
+        Ok(Self { head, text: Text::new(class, count)?, between, tail })
     }
 
-    /// The body with `id` in its place; `written` learns when it is first asked for.
-    pub(super) fn body(&self, id: String, written: Arc<Written>) -> Stamped {
-        Stamped { parts: [self.head.clone(), id.into(), self.tail.clone()], next: 0, written }
+    /// The body with a prompt of so many tokens and with `id` in their places; `written` learns when it is first asked
+    /// for.
+    pub(super) fn body(&self, id: String, prompt: Tokens, written: Arc<Written>) -> Stamped {
+        let parts =
+            [self.head.clone(), self.text.first(prompt), self.between.clone(), id.into(), self.tail.clone()];
+        Stamped { parts, next: 0, written }
     }
 }
 
@@ -77,10 +93,10 @@ impl Written {
     }
 }
 
-/// A body of three pieces that notes when it is first asked for.
+/// A body of five pieces that notes when it is first asked for.
 #[derive(Debug)]
 pub(super) struct Stamped {
-    parts: [Bytes; 3],
+    parts: [Bytes; 5],
     next: usize,
     written: Arc<Written>,
 }
@@ -117,16 +133,15 @@ mod tests {
 
     use super::*;
     use crate::live::testing;
-    use crate::units::Tokens;
 
     #[test]
     fn a_body_is_the_whole_request_with_its_id_and_is_stamped_once() {
         let plan = testing::plan("http://127.0.0.1:1");
         let class = &plan.requests.classes()[0];
-        let template = Template::new("a {id} model", class);
+        let template = Template::new("a {id} model", class, Count::Words).unwrap();
         let (out, seen) = mpsc::channel();
         let written = Written::new(Attempt { seq: 4, nth: 0 }, Clock::start(), out);
-        let mut body = template.body("tenfold-1".into(), written.clone());
+        let mut body = template.body("tenfold-1".into(), Tokens::new(8), written.clone());
         let size = body.size_hint().exact().unwrap();
         assert_eq!(written.at(), None);
 
@@ -139,10 +154,12 @@ mod tests {
         let request: openai::Request = serde_json::from_slice(&whole).unwrap();
         assert_eq!(request.user.as_deref(), Some("tenfold-1"));
         assert_eq!(request.model.as_deref(), Some("a {id} model"));
-        assert_eq!((request.prompt_words(), request.max_output()), (class.prompt, Some(Tokens::new(4))));
+        assert_eq!((request.prompt_words(), request.max_output()), (Tokens::new(8), Some(Tokens::new(4))));
 
-        let other = template.body("tenfold-2".into(), written.clone());
-        assert_eq!(other.parts[0].as_ptr(), template.head.as_ptr(), "the prompt is shared, not copied");
+        let other = template.body("tenfold-2".into(), Tokens::new(3), written.clone());
+        let text = template.text.first(Tokens::new(8));
+        assert_eq!(other.parts[1].as_ptr(), text.as_ptr(), "the prompt is shared, not copied");
+        assert!(other.parts[1].len() < text.len());
 
         let stamp = written.at().unwrap();
         assert_eq!(written.mark(Moment::NEVER), stamp, "the first stamp stays");

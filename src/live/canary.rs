@@ -94,6 +94,7 @@ fn once(chain: Chain<'_>, nth: u16, stop: &Stop) -> Result<Carriers, String> {
             "no answer from {base} within {}, and {seen}: check that its upstream is {provider}",
             show_duration(span)
         )),
+        Err(Lost::Text(error)) => Err(error.to_string()),
         Err(Lost::Trouble(Trouble::Exhausted)) => {
             Err("this machine has no port, descriptor or memory left to call it with".into())
         }
@@ -128,18 +129,21 @@ enum Lost {
     Silence(Duration),
     /// The exchange broke.
     Trouble(Trouble),
+    /// There is no prompt to send.
+    Text(LiveError),
 }
 
 /// Status, whether it is a completion, and the body's text.
 async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Lost> {
     let class = &chain.plan.requests.classes()[0];
     let patience = class.deadline.max(PATIENCE);
-    let id = chain.wire.id(Attempt { seq: SEQ, nth }, class.output);
+    let id = chain.wire.id(Attempt { seq: SEQ, nth }, class.output.least());
     let text = id.to_string();
     // nobody joins a canary: what its body says of being written is not listened to
     let written = Written::new(Attempt { seq: SEQ, nth }, chain.clock, mpsc::channel().0);
-    let body =
-        Template::new(&chain.plan.target.request.model, class).body(text.clone(), Arc::clone(&written));
+    let body = Template::new(&chain.plan.target.request.model, class, chain.plan.provider.count)
+        .map_err(Lost::Text)?
+        .body(text.clone(), class.prompt.least(), Arc::clone(&written));
     let errand = Errand { id: &id, text: &text, class, remaining: patience, unix: chain.clock.unix() };
     let request = chain.wire.request(errand, reqwest::Body::wrap(body));
     let talk = async {

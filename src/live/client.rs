@@ -10,6 +10,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, watch};
 
 use super::body::{Template, Written};
+use super::comebacks::{self, Comeback, Comebacks, RETRY_COUNT, Told};
 use super::evidence::{Evidence, Locker};
 use super::pacer::{Departure, Fate, fate};
 use super::pacing::Paced;
@@ -19,7 +20,7 @@ use super::{Clock, LiveError, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
 use crate::plan::{Plan, Refusal};
 use crate::units::Moment;
-use crate::workload::{Class, Cohort, Late, Mix};
+use crate::workload::{Class, Cohort, Late, Mix, OnRefusal, Signs};
 
 /// The most of a body that is read.
 const LARGEST: usize = 1 << 20;
@@ -37,6 +38,7 @@ pub(super) struct Callers {
     /// Wakes the loop when the last open exchange has ended.
     closed: Notify,
     cohort: Mutex<Cohort>,
+    comebacks: Comebacks,
     locker: Mutex<Locker>,
     clock: Clock,
     out: Sender<Seen>,
@@ -57,10 +59,21 @@ pub(super) struct Ends {
 
 impl Callers {
     /// The callers of `plan`, sending over `wire`; the load begins at `start`.
-    pub(super) fn new(plan: &Plan, wire: Wire, clock: Clock, start: Moment, ends: Ends) -> Arc<Self> {
+    ///
+    /// # Errors
+    ///
+    /// If no prompts can be made that count as they should.
+    pub(super) fn new(
+        plan: &Plan,
+        wire: Wire,
+        clock: Clock,
+        start: Moment,
+        ends: Ends,
+    ) -> Result<Arc<Self>, LiveError> {
         let request = &plan.target.request;
-        Arc::new(Self {
-            templates: plan.requests.classes().iter().map(|c| Template::new(&request.model, c)).collect(),
+        let template = |class| Template::new(&request.model, class, plan.provider.count);
+        Ok(Arc::new(Self {
+            templates: plan.requests.classes().iter().map(template).collect::<Result<_, _>>()?,
             mix: plan.requests.clone(),
             expect: plan.expect.refusal.clone(),
             late: plan.load.late,
@@ -68,13 +81,14 @@ impl Callers {
             open: AtomicU32::new(0),
             closed: Notify::new(),
             cohort: Mutex::new(Cohort::new(plan.probes)),
+            comebacks: Comebacks::new(plan, start),
             locker: Mutex::new(Locker::new(request.headers.values().cloned(), start)),
             wire,
             clock,
             out: ends.out,
             returns: ends.returns,
             paced: ends.paced,
-        })
+        }))
     }
 
     /// How many exchanges are open.
@@ -93,9 +107,18 @@ impl Callers {
         let _ = self.out.send(Seen::Sighting(sighting));
     }
 
+    /// Begins what the pacing thread has handed out.
+    fn take(self: &Arc<Self>, departure: Departure) {
+        self.begin(departure);
+        self.paced.settle();
+    }
+
     /// Begins an exchange, or says why not.
     fn begin(self: &Arc<Self>, departure: Departure) {
         let (attempt, class) = (departure.attempt, self.mix.class(departure.class));
+        if attempt.nth == 0 {
+            self.comebacks.earn(departure.class);
+        }
         let at = self.clock.now();
         // whoever would have left by now is not sent any more: the lateness is ours. So is what this thread was late by
         let why =
@@ -122,7 +145,7 @@ impl Callers {
         let written = Written::new(attempt, self.clock, self.out.clone());
         // dropping the exchange closes its connection
         let result = tokio::time::timeout_at(leaves, self.talk(departure, class, begun, &written)).await;
-        let mut at = self.clock.now();
+        let (mut at, mut told) = (self.clock.now(), Told::default());
         let sighting = match result {
             Ok(Err(Trouble::Exhausted)) if written.at().is_none() => {
                 Sighting::Unsent { attempt, at, why: Unsent::Exhausted }
@@ -132,8 +155,9 @@ impl Callers {
                 written.mark(begun);
                 match other {
                     Err(_) => Sighting::Left { attempt, at },
-                    Ok(Ok((answer, read))) => {
+                    Ok(Ok((answer, headers, read))) => {
                         at = read;
+                        told = headers;
                         Sighting::Answered { attempt, at, answer }
                     }
                     Ok(Err(Trouble::Broken(why))) => Sighting::Broken { attempt, at, why },
@@ -141,10 +165,50 @@ impl Callers {
                 }
             }
         };
-        if let Sighting::Answered { answer, .. } = &sighting {
+        let gives_up = class.on_refusal == OnRefusal::GiveUp;
+        if let Sighting::Answered { answer, .. } = &sighting
+            && gives_up
+        {
             self.perhaps_return(departure, at, answer, &written);
         }
+        let comeback =
+            if gives_up { Comeback::None } else { self.comes_back(departure, at, &sighting, &told) };
+        if let Comeback::Due(_) = comeback {
+            self.say(Sighting::Again { attempt, at });
+        }
         self.say(sighting);
+        self.send_back(comeback);
+    }
+
+    /// Whether the caller of an attempt that has ended tries again, by its own rule.
+    fn comes_back(&self, departure: Departure, at: Moment, ended: &Sighting, told: &Told) -> Comeback {
+        let signs = match ended {
+            Sighting::Answered { answer, .. } if answer.usable => return Comeback::None,
+            Sighting::Answered { answer, .. } => {
+                let never = answer.reason == Some(Reason::NeverFits);
+                comebacks::signs(answer, told, self.refusal(answer.status) && answer.marked && !never)
+            }
+            Sighting::Left { .. } => Signs { timed_out: true, ..Signs::default() },
+            Sighting::Broken { .. } => Signs::default(),
+            // what was not sent is our fault: nobody knows what would have become of it
+            _ => return Comeback::None,
+        };
+        self.comebacks.next(departure, &self.mix, &signs, at)
+    }
+
+    /// Sends a caller back to where it will be due.
+    fn send_back(&self, comeback: Comeback) {
+        match comeback {
+            Comeback::None => {}
+            Comeback::TooLate => {
+                self.paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
+            }
+            Comeback::Due(departure) => {
+                self.paced.owe();
+                // it is listened for as long as anybody is owed anything, or until all is ended at once
+                let _ = self.returns.send(departure);
+            }
+        }
     }
 
     /// The answer, and when its last byte was read.
@@ -154,13 +218,20 @@ impl Callers {
         class: &Class,
         now: Moment,
         written: &Arc<Written>,
-    ) -> Result<(Answer, Moment), Trouble> {
-        let id = self.wire.id(departure.attempt, class.output);
+    ) -> Result<(Answer, Told, Moment), Trouble> {
+        let id = self.wire.id(departure.attempt, departure.sizes.output);
         let text = id.to_string();
-        let body = self.templates[usize::from(departure.class.0)].body(text.clone(), Arc::clone(written));
+        let body = self.templates[usize::from(departure.class.0)].body(
+            text.clone(),
+            departure.sizes.prompt,
+            Arc::clone(written),
+        );
         let remaining = (departure.due + class.deadline).since(now);
         let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
-        let request = self.wire.request(errand, reqwest::Body::wrap(body));
+        let mut request = self.wire.request(errand, reqwest::Body::wrap(body));
+        if let Some(count) = comebacks::retry_count(class, departure.attempt) {
+            request.headers_mut().insert(RETRY_COUNT, count.into());
+        }
         let mut response = self.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
         let body = whole_body(response).await?;
@@ -169,7 +240,7 @@ impl Callers {
             let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
             locker.keep(departure.attempt, at, status, &headers, &body);
         }
-        Ok((reading::answer(status, &headers, &body, &self.expect), at))
+        Ok((reading::answer(status, &headers, &body, &self.expect), Told::read(&headers), at))
     }
 
     fn refusal(&self, status: u16) -> bool {
@@ -216,12 +287,18 @@ struct Open(Arc<Callers>);
 impl Open {
     fn new(callers: Arc<Callers>) -> Self {
         callers.open.fetch_add(1, Ordering::AcqRel);
+        if callers.comebacks.any() {
+            callers.paced.owe();
+        }
         Self(callers)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
+        if self.0.comebacks.any() {
+            self.0.paced.settle();
+        }
         if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.closed.notify_one();
         }
@@ -244,7 +321,7 @@ pub(super) fn start(
             let ping = tokio::spawn(ping);
             let work = async {
                 while let Some(departure) = due.recv().await {
-                    callers.begin(departure);
+                    callers.take(departure);
                 }
                 while callers.open() > 0 {
                     callers.closed.notified().await;

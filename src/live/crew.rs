@@ -46,7 +46,7 @@ impl Crew {
         let (quit, quitting) = watch::channel(false);
         let paced = Arc::new(Paced::default());
         let ends = client::Ends { out: out.clone(), returns, paced: Arc::clone(&paced) };
-        let callers = Callers::new(plan, wire, clock, start, ends);
+        let callers = Callers::new(plan, wire, clock, start, ends)?;
         // a client of its own: a ping shares no connection and waits for none
         let health = request::join(&target.base, &plan.target.request.health)?;
         let own = request::client(&plan.target.request)?.build().map_err(LiveError::Client)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::observe::Attempt;
 use crate::units::Moment;
-use crate::workload::{Arrival, ClassId, Late, Load, Span};
+use crate::workload::{Arrival, ClassId, Late, Load, Sizes, Span};
 
 /// Above this rate one wake-up sends everything due within [`GRAIN`]: a wake-up for each request would cost
 /// more
@@ -30,6 +30,8 @@ pub struct Departure {
     pub attempt: Attempt,
     /// Its class.
     pub class: ClassId,
+    /// How large it and its answer are.
+    pub sizes: Sizes,
     /// True if it is a refused caller that came back exactly as told.
     pub probe: bool,
 }
@@ -78,14 +80,20 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
         }
     }
 
-    /// A caller will come back. False, and nothing taken, if that is after the last phase: it is not waited
+    /// A caller will come back. False, and nothing taken, if it is a probe due after the last phase: it is not waited
     /// for.
     pub fn returning(&mut self, departure: Departure) -> bool {
-        let kept = departure.due <= self.end;
+        let kept = self.is_retry(&departure) || departure.due <= self.end;
         if kept {
             self.returns.push(Reverse(departure));
         }
         kept
+    }
+
+    /// Whether it is a caller that tries again by itself: it is waited for also after the last phase, and whoever sends
+    /// it says beforehand that it will.
+    pub(super) const fn is_retry(&self, departure: &Departure) -> bool {
+        departure.attempt.nth > 0 && !departure.probe
     }
 
     /// The instant after the last phase, on the run's clock.
@@ -120,6 +128,7 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
             due: arrival.due + shift,
             attempt: Attempt { seq: arrival.seq, nth: 0 },
             class: arrival.class,
+            sizes: arrival.sizes,
             probe: false,
         });
         let back = self.returns.peek().map(|Reverse(departure)| *departure);
@@ -161,7 +170,12 @@ mod tests {
         (0u64..)
             .map(move |seq| (seq, phase.rate.time_for(seq), phase.lasts))
             .take_while(|(_, at, lasts)| at < lasts)
-            .map(|(seq, at, _)| Arrival { seq, due: Moment::ZERO + at, class: ClassId(0) })
+            .map(|(seq, at, _)| Arrival {
+                seq,
+                due: Moment::ZERO + at,
+                class: ClassId(0),
+                sizes: Sizes::default(),
+            })
     }
 
     /// Runs a pacer to its end on a scripted clock: every wake-up comes `oversleep(n)` after the instant
@@ -265,6 +279,7 @@ mod tests {
             due: start + Duration::from_millis(millis),
             attempt: Attempt { seq, nth: 1 },
             class: ClassId(0),
+            sizes: Sizes::default(),
             probe: true,
         };
         assert!(pacer.returning(back(850, 2)));

@@ -31,12 +31,29 @@ pub(super) struct Paced {
     pub(super) not_waited_for: AtomicU64,
     /// Ends the thread.
     pub(super) stop: AtomicBool,
+    /// Attempts that may still lead to another: those that have not ended, and callers on their way back.
+    owed: AtomicU64,
 }
 
 impl Paced {
     /// Everything due before this instant has been said to be due.
     pub(super) fn until(&self) -> Moment {
         Moment::from_nanos(self.until.load(Ordering::Acquire))
+    }
+
+    /// An attempt has begun, or a caller is on its way back: the load is not over before it is settled.
+    pub(super) fn owe(&self) {
+        self.owed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Such an attempt has ended, or such a caller has come.
+    pub(super) fn settle(&self) {
+        self.owed.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether nobody can come back any more.
+    fn nobody_returns(&self) -> bool {
+        self.owed.load(Ordering::Acquire) == 0
     }
 }
 
@@ -79,14 +96,18 @@ fn pace<S: Iterator<Item = Arrival>>(mut pacer: Pacer<S>, clock: Clock, ends: &E
         let now = clock.now();
         pacer.due(now, &mut turn);
         for (departure, fate) in turn.drain(..) {
-            hand_out(departure, fate, clock, ends);
+            hand_out(departure, fate, clock, ends, paced);
+            if pacer.is_retry(&departure) {
+                paced.settle();
+            }
         }
         let wake = pacer.wake_at();
         paced.until.store(pacer.next_due().map_or(u64::MAX, Moment::as_nanos), Ordering::Release);
-        if wake.is_none() && now >= pacer.end() {
+        let over = wake.is_none() && now >= pacer.end();
+        if over && paced.nobody_returns() {
             return;
         }
-        let until = wake.unwrap_or_else(|| pacer.end());
+        let until = wake.unwrap_or_else(|| pacer.end().max(now + LISTEN));
         let ahead = until.since(now);
         if ahead <= PRECISE * 2 {
             clock.sleep_until(until);
@@ -109,11 +130,13 @@ fn welcome<S: Iterator<Item = Arrival>>(pacer: &mut Pacer<S>, departure: Departu
 
 /// Says that an attempt is due and hands it to the client, or counts it as unsent. The channels never block, and are
 /// only closed when the run is over.
-fn hand_out(departure: Departure, fate: Fate, clock: Clock, ends: &Ends) {
-    let Departure { due: at, attempt, class, probe } = departure;
-    let _ = ends.out.send(Seen::Sighting(Sighting::Due { attempt, at, class, probe }));
+fn hand_out(departure: Departure, fate: Fate, clock: Clock, ends: &Ends, paced: &Paced) {
+    let Departure { due: at, attempt, class, sizes, probe } = departure;
+    let _ = ends.out.send(Seen::Sighting(Sighting::Due { attempt, at, class, hold: sizes.hold(), probe }));
     match fate {
         Fate::Send => {
+            // settled when the client has begun it: from then on it counts by itself
+            paced.owe();
             let _ = ends.due.send(departure);
         }
         Fate::TooLate => {

@@ -39,10 +39,12 @@ impl Needs {
     pub fn of(plan: &Plan) -> Self {
         let classes = plan.requests.classes();
         let returning = if plan.probes.every == 0 { 0.0 } else { 1.0 / f64::from(plan.probes.every) };
-        let requests = (plan.load.expected() * (1.1 + returning)).ceil() as u64;
-        let peak_per_s = plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64()).fold(0.0, f64::max);
+        // in the worst case everybody makes all its attempts
+        let attempts = plan.requests.mean(crate::workload::Class::attempts);
+        let requests = (plan.load.expected() * (1.1 + returning) * attempts).ceil() as u64;
+        let peak_per_s = plan.load.peak_per_s();
         let patience = classes.iter().map(|class| class.patience).max().unwrap_or_default();
-        let waiting = (peak_per_s * patience.as_secs_f64() * 1.1).ceil() as u64;
+        let waiting = (peak_per_s * patience.as_secs_f64() * 1.1 * attempts).ceil() as u64;
         let open = waiting.min(requests).min(u64::from(plan.max_outstanding));
         let each = Bytes::new(plan.requests.mean(|class| class.bytes.get() as f64).ceil() as u64) + AROUND;
         // the embedded gateway is a process of its own, with descriptors of its own

@@ -101,6 +101,11 @@ pub(super) fn load(rate: &str, lasts: Duration) -> Load {
 
 /// One class: 8 words in, 4 out, with this deadline.
 pub(super) fn mix(deadline: &str) -> Mix {
+    mix_with(deadline, "give_up")
+}
+
+/// The same, and this is what its refused callers do.
+pub(super) fn mix_with(deadline: &str, on_refusal: &str) -> Mix {
     let place = Place::File { line: 1, column: 1 };
     let node = |value| Node { place: place.clone(), value };
     let text = |text: &str| node(Value::Text { text: text.into(), plain: true });
@@ -113,6 +118,7 @@ pub(super) fn mix(deadline: &str) -> Mix {
         ("prompt", map(vec![("tokens", text("8"))])),
         ("max_tokens", text("4")),
         ("deadline", text(deadline)),
+        ("on_refusal", crate::plan::yaml::read(on_refusal).unwrap()),
     ]);
     let (list, faults) = (node(Value::List(vec![class])), Faults::default());
     Mix::read(&Reader::root(&list, &faults)).unwrap()

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use crate::plan::Plan;
-use crate::units::{Moment, Tokens};
-use crate::workload::{ClassId, Span};
+use crate::units::Moment;
+use crate::workload::Span;
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
@@ -16,7 +16,7 @@ pub struct FramePhase {
     pub span: Span,
 }
 
-/// What the measures of a run need to know of its plan: where the event lies, how wide a window is, what a class holds.
+/// What the measures of a run need to know of its plan: where the event lies, how wide a window is, how many classes there are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     /// The phases in order.
@@ -29,7 +29,7 @@ pub struct Frame {
     pub end: Moment,
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
-    holds: Vec<Tokens>,
+    classes: usize,
 }
 
 impl Frame {
@@ -48,7 +48,7 @@ impl Frame {
             before,
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
-            holds: plan.requests.classes().iter().map(crate::workload::Class::hold).collect(),
+            classes: plan.requests.classes().len(),
             phases,
         }
     }
@@ -69,12 +69,7 @@ impl Frame {
 
     /// How many classes the mix has.
     pub const fn classes(&self) -> usize {
-        self.holds.len()
-    }
-
-    /// What a request of this class holds.
-    pub fn hold(&self, class: ClassId) -> Tokens {
-        self.holds.get(usize::from(class.0)).copied().unwrap_or_default()
+        self.classes
     }
 
     /// The phase `at` lies in; the last one after the end.
@@ -95,7 +90,7 @@ mod tests {
             before: None,
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
-            holds: Vec::new(),
+            classes: 0,
         }
     }
 

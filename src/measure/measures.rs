@@ -171,7 +171,7 @@ impl Measures {
     }
 
     fn count(&mut self, record: &Record, good: bool) {
-        let hold = self.frame.hold(record.class);
+        let hold = record.hold;
         self.attempts.bump(record.outcome);
         if record.settles() {
             self.arrivals.bump(record.outcome);
@@ -215,7 +215,7 @@ impl Measures {
             sent,
             attempt: record.attempt,
             class: record.class,
-            hold: self.frame.hold(record.class),
+            hold: record.hold,
             depth_met: record.depth_met,
         };
         self.first(seen);

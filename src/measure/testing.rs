@@ -170,6 +170,7 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
     Record {
         attempt: Attempt { seq, nth: 0 },
         class: ClassId(0),
+        hold: Tokens::new(1_200),
         probe: false,
         again: false,
         first_due: due,
@@ -276,7 +277,7 @@ pub(crate) fn sightings(seq: u64, due_ms: u64, took_ms: u64, status: u16) -> Vec
         shape: Ok(()),
     };
     vec![
-        Sighting::Due { attempt, at, class: ClassId(0), probe: false },
+        Sighting::Due { attempt, at, class: ClassId(0), hold: Tokens::new(1_200), probe: false },
         Sighting::Sent { attempt, at },
         Sighting::Answered { attempt, at: end, answer },
     ]

@@ -82,6 +82,7 @@ pub struct Joiner {
 #[derive(Debug, Clone)]
 struct Open {
     class: ClassId,
+    hold: Tokens,
     probe: bool,
     again: bool,
     in_gateway: bool,
@@ -141,7 +142,7 @@ impl Joiner {
         self.advance(sighting.at());
         let attempt = sighting.attempt();
         match sighting {
-            Sighting::Due { at, class, probe, .. } => self.due(attempt, *at, *class, *probe),
+            Sighting::Due { at, class, hold, probe, .. } => self.due(attempt, *at, *class, *hold, *probe),
             Sighting::Unsent { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Unsent), ended),
             Sighting::Sent { at, .. } => self.sent(attempt, *at),
             Sighting::AtProvider { at, until, charged, refused, .. } => {
@@ -217,7 +218,7 @@ impl Joiner {
         }
     }
 
-    fn due(&mut self, attempt: Attempt, due: Moment, class: ClassId, probe: bool) {
+    fn due(&mut self, attempt: Attempt, due: Moment, class: ClassId, hold: Tokens, probe: bool) {
         if self.open.get(attempt).is_some() {
             return;
         }
@@ -225,6 +226,7 @@ impl Joiner {
         let first_due = if retry { self.returning.remove(&attempt.seq) } else { None };
         let open = Open {
             class,
+            hold,
             probe,
             again: false,
             in_gateway: false,
@@ -254,7 +256,7 @@ impl Joiner {
         open.depth_met = self.gauge.depth;
         open.in_gateway = true;
         self.gauge.depth.requests += 1;
-        self.gauge.depth.tokens += self.mix.class(open.class).hold();
+        self.gauge.depth.tokens += open.hold;
         self.gauge.outstanding += 1;
     }
 
@@ -270,7 +272,7 @@ impl Joiner {
             return;
         }
         if std::mem::take(&mut open.in_gateway) {
-            self.gauge.depth = less(self.gauge.depth, self.mix.class(open.class).hold());
+            self.gauge.depth = less(self.gauge.depth, open.hold);
         }
         // a second call while the first still runs: the later end counts, once
         let works = until > at;
@@ -319,7 +321,7 @@ impl Joiner {
             self.gauge.outstanding -= 1;
         }
         if open.in_gateway {
-            self.gauge.depth = less(self.gauge.depth, self.mix.class(open.class).hold());
+            self.gauge.depth = less(self.gauge.depth, open.hold);
         }
         let mut wasted = Tokens::ZERO;
         if let Some(until) = open.busy_until {
@@ -367,6 +369,7 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
     Record {
         attempt,
         class: open.class,
+        hold: open.hold,
         probe: open.probe,
         again: open.again,
         first_due: open.first_due,

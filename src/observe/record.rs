@@ -76,6 +76,8 @@ pub struct Record {
     pub attempt: Attempt,
     /// Its class.
     pub class: ClassId,
+    /// Tokens held for it: its prompt and the most it may answer.
+    pub hold: Tokens,
     /// True if it is a refused caller that came back exactly as told.
     pub probe: bool,
     /// True if its caller tries again by its own rule: the arrival has not come to its end with it.

@@ -27,6 +27,8 @@ pub enum Sighting {
         at: Moment,
         /// Its class.
         class: ClassId,
+        /// Tokens held for it: its prompt and the most it may answer.
+        hold: Tokens,
         /// True if it is a refused caller that came back exactly as told.
         probe: bool,
     },

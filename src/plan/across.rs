@@ -5,11 +5,15 @@ use std::time::Duration;
 use super::address::Address;
 use super::{Plan, TargetKind};
 use crate::admission::{self, bounds};
+use crate::provider::Count;
 use crate::units::{Faults, Node, Place, Rate, Tokens, Value, plain_duration, show_duration};
-use crate::workload::Class;
+use crate::workload::{Class, MOST_BYTES};
 
 /// A bound of fewer requests moves by more than 3 % with each of them.
 const FEW: f64 = 30.0;
+
+/// The most bytes of a word, with its blank, that a tokenizer has many of.
+const MOST_OF_TOKEN: f64 = 12.0;
 
 /// The most callers of one run.
 const MOST_CALLERS: f64 = 1e9;
@@ -23,6 +27,8 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     across.tenants(faults);
     across.size(faults);
     across.rounds(faults);
+    across.sizes(faults);
+    across.trace(faults);
     across.headers(faults);
     across.provider(faults, warnings);
     across.bound(warnings);
@@ -92,10 +98,10 @@ impl Across<'_> {
 
     /// Whether the burst at `path` is large enough, of the whole event and as rehearsed.
     fn burst(&self, path: &str, whole: (Rate, Duration), small: (Rate, Duration), faults: &Faults) -> bool {
-        let Some(class) = self.plan.requests.classes().iter().max_by_key(|class| class.hold()) else {
+        let Some(class) = self.plan.requests.classes().iter().max_by_key(|class| class.largest_hold()) else {
             return true;
         };
-        let hold = class.hold();
+        let hold = class.largest_hold();
         let (rate, burst, scaled) = match (fits(whole, hold), fits(small, hold)) {
             (true, true) => return true,
             (false, _) => (whole.0, whole.1, String::new()),
@@ -111,7 +117,7 @@ impl Across<'_> {
             grouped(rate.whole_in(burst)),
             grouped(hold.get()),
             class.name,
-            grouped(class.prompt.get()),
+            grouped(class.prompt.most().get()),
             grouped(class.max_tokens.get()),
             plain_duration(least),
         );
@@ -184,6 +190,50 @@ impl Across<'_> {
         }
     }
 
+    /// Sizes of a trace need one, and prompts have to be such as can be made.
+    fn sizes(&self, faults: &Faults) {
+        let traced = self.plan.load.arrivals.trace().is_some();
+        for (path, class) in self.classes() {
+            for (key, size) in [("prompt", &class.prompt), ("output", &class.output)] {
+                if size.is_traced() && !traced {
+                    let path = format!("{path}.{key}.tokens");
+                    let message = "`trace` takes what a trace says, and `load.arrivals` plays none";
+                    faults.add(self.place(&path), path, message);
+                }
+            }
+            let path = format!("{path}.prompt");
+            let (tokens, bytes) = (class.prompt.most().get() as f64, class.most_bytes());
+            if bytes > MOST_BYTES {
+                let message = format!("the longest prompt would be {bytes}: at most {MOST_BYTES} are sent");
+                faults.add(self.place(&path), &path, message);
+            }
+            let each = (bytes.get() as f64 + 1.0) / tokens.max(1.0);
+            let words = self.plan.provider.count == Count::Words;
+            if traced && words && each < 2.0 || !words && !(2.0..=MOST_OF_TOKEN).contains(&each) {
+                let most = if words { "two and more" } else { "2 to 12" };
+                let message =
+                    format!("{each:.1} bytes a token, where its way to count needs {most}: set `bytes`");
+                faults.add(self.place(&path), path, message);
+            }
+        }
+    }
+
+    /// Also shortened, each phase has rows of the trace.
+    fn trace(&self, faults: &Faults) {
+        let Some(trace) = self.plan.load.arrivals.trace() else { return };
+        for (at, phase) in self.small.load.phases.iter().enumerate() {
+            if trace.rows_in(at, phase.lasts) == Some(0) {
+                let path = format!("rehearsal.phases.{}", phase.name);
+                let message = format!(
+                    "no row of the trace lies in the first {} of phase `{}`",
+                    show_duration(phase.lasts),
+                    phase.name
+                );
+                faults.add(self.place(&path), path, message);
+            }
+        }
+    }
+
     /// The header of the deadline is set by us.
     fn headers(&self, faults: &Faults) {
         let header = &self.plan.target.deadline.header;
@@ -223,7 +273,7 @@ impl Across<'_> {
         }
         for (path, class) in self.classes() {
             let Some(tokens) = effective_bound(policy, class) else { continue };
-            let requests = tokens / class.hold().get() as f64;
+            let requests = tokens / class.hold();
             let spent = policy.service.start.saturating_add(policy.margin);
             let path = format!("{path}.deadline");
             if class.deadline <= spent {
@@ -248,13 +298,13 @@ impl Across<'_> {
     /// An answer that takes longer than its deadline is never in time.
     fn service(&self, warnings: &Faults) {
         for (path, class) in self.classes() {
-            let takes = self.plan.provider.service.time_for(class.output);
+            let takes = self.plan.provider.service.time_for(class.output.most());
             if takes >= class.deadline {
                 let path = format!("{path}.deadline");
                 let message = format!(
                     "the provider takes {} for {} tokens, the deadline is {}: no answer can be in time",
                     show_duration(takes),
-                    class.output,
+                    class.output.most(),
                     show_duration(class.deadline),
                 );
                 warnings.add(self.place(&path), path, message);
@@ -284,7 +334,7 @@ fn fits((rate, burst): (Rate, Duration), hold: Tokens) -> bool {
 fn effective_bound(policy: &admission::Config, class: &Class) -> Option<f64> {
     let slack = class.deadline.saturating_sub(policy.service.start).saturating_sub(policy.margin);
     let fresh = policy.retry_after.reserve().map_or(1.0, |reserve| 1.0 - reserve.share.get());
-    let drain = policy.budgets.drain(class.hold(), policy.service.start)?;
-    let bound = bounds::most(&*policy.bound, drain, slack, class.hold(), class.bytes, fresh)?;
+    let drain = policy.budgets.drain(class.largest_hold(), policy.service.start)?;
+    let bound = bounds::most(&*policy.bound, drain, slack, class.largest_hold(), class.most_bytes(), fresh)?;
     Some(bound.get() as f64)
 }

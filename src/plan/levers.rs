@@ -110,7 +110,7 @@ pub(super) fn read(
     provider: Option<&provider::Config>,
 ) -> Option<Vec<Lever>> {
     let today = Today {
-        hold: requests.map(|mix| mix.mean(|class: &Class| class.hold().get() as f64)),
+        hold: requests.map(|mix| mix.mean(Class::hold)),
         quota: provider.map(|provider| provider.quota.tokens),
     };
     let items = reader.list()?;

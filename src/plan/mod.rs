@@ -20,6 +20,7 @@ mod source;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
+mod traced;
 mod variants;
 pub mod yaml;
 
@@ -31,6 +32,7 @@ pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
     Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
 };
-pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant};
+pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant, parse_with};
 pub use source::Source;
+pub use traced::Files;
 pub use variants::Variant;

@@ -6,7 +6,7 @@ use super::{Lever, Tolerance, Variant};
 use crate::admission;
 use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
-use crate::workload::{Load, Mix, OnRefusal, Probes};
+use crate::workload::{Load, Mix, Probes};
 
 /// A plan: everything a rehearsal is a function of. Valid by construction; see [`super::parse()`].
 #[derive(Debug, Clone)]
@@ -229,7 +229,7 @@ pub enum Limit {
 impl Plan {
     /// The tokens a request holds at most, over all classes.
     pub fn largest_hold(&self) -> Tokens {
-        self.requests.classes().iter().map(crate::workload::Class::hold).max().unwrap_or_default()
+        self.requests.classes().iter().map(crate::workload::Class::largest_hold).max().unwrap_or_default()
     }
 
     /// The policy of the target: the embedded gateway's own, or what a foreign one is believed to do.
@@ -245,9 +245,6 @@ impl Plan {
     pub fn only_simulated(&self) -> Vec<String> {
         let mut all = Vec::new();
         for (i, class) in self.requests.classes().iter().enumerate() {
-            if class.on_refusal != OnRefusal::GiveUp {
-                all.push(format!("requests.{i}.on_refusal: retries by a rule can be simulated only, so far"));
-            }
             if class.max_tokens == Tokens::ZERO {
                 all.push(format!("requests.{i}.max_tokens: a request for no answer can be simulated only"));
             }
@@ -274,6 +271,8 @@ impl Plan {
                 phase.lasts = *lasts;
             }
         }
+        // a part of a trace without a row keeps the rate of the whole; the checks across parts refuse such a plan
+        let _ = plan.load.follow_trace();
         plan.provider.quota = plan.provider.quota.scaled(rehearsal.scale);
         let scale = |policy: &mut admission::Config| {
             policy.budgets = policy.budgets.scaled(rehearsal.scale);

@@ -1,7 +1,7 @@
 use super::environment::{self, Lookup};
 use super::{
-    AbortRule, Expect, Plan, Source, Validity, Variant, across, checks, diff, levers, overrides, rehearsal,
-    target, variants, yaml,
+    AbortRule, Expect, Files, Plan, Source, Validity, Variant, across, checks, diff, levers, overrides,
+    rehearsal, target, traced, variants, yaml,
 };
 use crate::provider;
 use crate::units::{Fault, Faults, MapReader, Ratio, Read, Reader};
@@ -39,6 +39,17 @@ pub fn parse_variant(
     overrides: &[String],
     env: Lookup<'_>,
 ) -> Result<Loaded, Vec<Fault>> {
+    parse_with(text, variant, overrides, env, &traced::no_files)
+}
+
+/// Like [`parse_variant`], with a way to open the file of a trace. It is read once, to its end, and checked row by row.
+pub fn parse_with(
+    text: &str,
+    variant: Option<&Variant>,
+    overrides: &[String],
+    env: Lookup<'_>,
+    files: Files<'_>,
+) -> Result<Loaded, Vec<Fault>> {
     let mut tree = yaml::read(text).map_err(|fault| vec![fault])?;
     let faults = Faults::default();
     if let Some(variant) = variant {
@@ -47,8 +58,10 @@ pub fn parse_variant(
     overrides::apply(&mut tree, overrides, &faults);
     let unset = Faults::default();
     let (node, secrets) = environment::substitute(&tree, env, &unset);
-    let plan = read(&Reader::root(&node, &faults));
     let warnings = Faults::default();
+    let plan = read(&Reader::root(&node, &faults), &|load, requests| {
+        traced::follow(load, requests, files, &faults, &warnings)
+    });
     if let Some(plan) = &plan {
         across::check(plan, &node, &faults, &warnings);
     }
@@ -72,14 +85,18 @@ fn merged(unset: Faults, others: Faults) -> Vec<Fault> {
     all.into_sorted()
 }
 
+/// Makes a load and its classes follow the trace they name, if they do.
+type Follow<'a> = &'a dyn Fn(&mut Load, Option<&mut Mix>) -> Option<()>;
+
 /// The plan, or as much of one as the checks across its parts need; whether it is one, the list of faults tells.
-fn read(reader: &Reader<'_>) -> Option<Plan> {
+fn read(reader: &Reader<'_>, follow: Follow<'_>) -> Option<Plan> {
     let mut map = reader.map()?;
     read_format(&mut map);
     let name = read_name(&mut map);
     let about = map.or("about", String::new());
     let load: Option<Load> = map.need("load");
-    let requests: Option<Mix> = map.need("requests");
+    let mut requests: Option<Mix> = map.need("requests");
+    let load = load.and_then(|mut load| follow(&mut load, requests.as_mut()).map(|()| load));
     let provider: Option<provider::Config> = map.need("provider");
     let target = match map.reader("target") {
         Some(target) => target::read(&target, provider.as_ref()),

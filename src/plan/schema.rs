@@ -54,6 +54,7 @@ fn definitions() -> Value {
         "rate": form("a rate: 33.3/s or 2000/min", "^[0-9][0-9_.]*k? */ *[a-z0-9]+$"),
         "size": form("a size: 6kB, 6KiB or 512B", "^[0-9][0-9_.]* *([kMG]|[KMG]i)?B$"),
         "tokens": { "anyOf": [{ "type": "integer", "minimum": 0 }, tokens] },
+        "sizes": load::size_form(),
         "share": { "anyOf": [
             { "type": "number", "minimum": 0, "maximum": 1 },
             form("a share: 5% or 0.05", "^[0-9][0-9.]*%?$"),

@@ -41,6 +41,10 @@ pub enum Engine {
 pub enum Count {
     /// A token is a blank-separated word.
     Words,
+    /// By the tokenizer `cl100k_base`: prompts are made of words that are one of its tokens each.
+    Cl100kBase,
+    /// By the tokenizer `o200k_base`, in the same way.
+    O200kBase,
 }
 
 /// How the quota's window moves.
@@ -239,7 +243,10 @@ macro_rules! read_named {
 
 read_named!(Engine, "engine", "stream" => Stream, "wiremock" => Wiremock);
 read_named!(Law, "law of service times", "exponential" => Exponential, "fixed" => Fixed);
-read_named!(Count, "way to count tokens", "words" => Words);
+read_named!(
+    Count, "way to count tokens",
+    "cl100k_base" => Cl100kBase, "o200k_base" => O200kBase, "words" => Words
+);
 read_named!(Window, "quota window", "bucket" => Bucket);
 read_named!(Charge, "way to charge", "reservation" => Reservation);
 

@@ -24,12 +24,12 @@ pub struct DryRun<'a> {
 }
 
 impl DryRun<'_> {
-    /// Requests open at once if the target refuses nobody: λ times the longest patience, in the busiest phase.
+    /// Requests open at once if the target refuses nobody: λ times the longest patience, where callers come closest together, with all their retries.
     pub fn most_open(&self) -> u64 {
-        let rates = self.plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64());
         let patience =
             self.plan.requests.classes().iter().map(|class| class.patience).max().unwrap_or_default();
-        let most = rates.fold(0.0, f64::max) * patience.as_secs_f64();
+        let attempts = self.plan.requests.mean(crate::workload::Class::attempts);
+        let most = self.plan.load.peak_per_s() * attempts * patience.as_secs_f64();
         (most.ceil() as u64).min(u64::from(self.plan.max_outstanding))
     }
 
@@ -41,7 +41,8 @@ impl DryRun<'_> {
             .iter()
             .map(|phase| phase.rate.per_sec_f64().min(basis.served) * phase.lasts.as_secs_f64())
             .sum();
-        let body = self.plan.requests.classes().iter().map(|class| class.bytes.get()).max().unwrap_or(0);
+        let body =
+            self.plan.requests.classes().iter().map(|class| class.most_bytes().get()).max().unwrap_or(0);
         let forwarded = served.ceil() as u64 + self.forecast.queue_bound.with_margin.requests;
         Bytes::new(forwarded.saturating_mul(body + KEPT))
     }

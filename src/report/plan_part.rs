@@ -106,13 +106,13 @@ pub struct RequestPart {
     pub tenant: String,
     /// 0 is the most important.
     pub tier: u8,
-    /// Tokens of the prompt.
+    /// Tokens of the prompt; the mean where they differ.
     pub prompt_tokens: u64,
-    /// Its bytes.
+    /// Its bytes; of one of mean length.
     pub prompt_bytes: u64,
     /// The most tokens of an answer.
     pub max_tokens: u64,
-    /// Those it has.
+    /// Those it has; the mean where they differ.
     pub output_tokens: u64,
     /// How long an answer is of use.
     pub deadline_s: f64,
@@ -156,10 +156,10 @@ impl PlanPart {
             weight: class.weight,
             tenant: class.tenant.clone(),
             tier: class.tier,
-            prompt_tokens: class.prompt.get(),
+            prompt_tokens: class.prompt.mean().round() as u64,
             prompt_bytes: class.bytes.get(),
             max_tokens: class.max_tokens.get(),
-            output_tokens: class.output.get(),
+            output_tokens: class.output.mean().round() as u64,
             deadline_s: class.deadline.as_secs_f64(),
             patience_s: class.patience.as_secs_f64(),
         });

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::plan::{AbortRule, DEFAULT_OUTSTANDING, Plan, Validity, Wanted};
-use crate::provider::Law;
+use crate::provider::{Count, Law};
 use crate::units::plain_duration;
 use crate::workload::OnRefusal;
 
@@ -21,6 +21,13 @@ fn load(plan: &Plan, keys: &mut BTreeMap<String, String>) {
     if !arrivals.eq_ignore_ascii_case(load.arrivals.name()) {
         keys.insert("load.arrivals".to_owned(), arrivals);
     }
+    for class in plan.requests.classes() {
+        for (key, size) in [("prompt", &class.prompt), ("output", &class.output)] {
+            if size.only().is_none() {
+                keys.insert(format!("requests.{}.{key}.tokens", class.name), size.words());
+            }
+        }
+    }
     for class in plan.requests.classes().iter().filter(|class| class.on_refusal != OnRefusal::GiveUp) {
         keys.insert(format!("requests.{}.on_refusal", class.name), format!("{:?}", class.on_refusal));
     }
@@ -31,6 +38,9 @@ fn load(plan: &Plan, keys: &mut BTreeMap<String, String>) {
 
 fn provider(plan: &Plan, keys: &mut BTreeMap<String, String>) {
     let provider = &plan.provider;
+    if provider.count != Count::Words {
+        keys.insert("provider.count".to_owned(), format!("{:?}", provider.count).to_lowercase());
+    }
     if provider.service.law != Law::Fixed {
         keys.insert("provider.service.law".to_owned(), format!("{:?}", provider.service.law).to_lowercase());
     }

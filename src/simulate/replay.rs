@@ -6,7 +6,7 @@ use crate::observe::Attempt;
 use crate::plan::Plan;
 use crate::provider::{self, Call, Provider};
 use crate::units::{Moment, Tokens};
-use crate::workload::ClassId;
+use crate::workload::{ClassId, Sizes};
 
 /// What a gateway did with a request when it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,8 @@ pub struct Recorded {
     pub sent: Moment,
     /// Its class.
     pub class: ClassId,
+    /// How large it and its answer are.
+    pub sizes: Sizes,
     /// True if it is a refused caller that came back.
     pub returning: bool,
     /// What the gateway did with it.
@@ -100,7 +102,7 @@ pub fn replay(plan: &Plan, policy: &admission::Config, recorded: &[Recorded]) ->
         world.pass(request.sent);
         let waiting = world.waiting_tokens();
         let declared = world.arrive(request);
-        let hold = plan.requests.class(request.class).hold();
+        let hold = request.sizes.hold();
         nearest.see(declared, waiting);
         agreement.compared += 1;
         let first = |kept: &mut Option<u64>, met: Met| {
@@ -161,7 +163,8 @@ struct Replay<'a> {
     provider: Provider,
     timers: Timers,
     /// Class of each request by its number in the machine.
-    classes: Vec<ClassId>,
+    /// Sizes by number of sending.
+    sent: Vec<Sizes>,
     now: Moment,
 }
 
@@ -174,7 +177,7 @@ impl<'a> Replay<'a> {
             gateway: Admission::new(policy, Moment::ZERO),
             provider: Provider::new(&plan.provider, Moment::ZERO),
             timers: Timers::new(std::iter::empty()),
-            classes: Vec::new(),
+            sent: Vec::new(),
             now: Moment::ZERO,
             plan,
         }
@@ -212,20 +215,20 @@ impl<'a> Replay<'a> {
     }
 
     fn used(&self, id: Id) -> Option<Tokens> {
-        let class = self.classes.get(usize::try_from(id.0).ok()?)?;
-        Some(self.plan.requests.class(*class).used())
+        let sizes = self.sent.get(usize::try_from(id.0).ok()?)?;
+        Some(sizes.used())
     }
 
     fn arrive(&mut self, request: &Recorded) -> Met {
-        let id = Id(self.classes.len() as u64);
-        self.classes.push(request.class);
+        let id = Id(self.sent.len() as u64);
+        self.sent.push(request.sizes);
         let asks = self.plan.requests.class(request.class);
         let ask = Ask {
             id,
             caller: request.attempt.seq,
-            prompt: asks.prompt,
-            max_output: asks.max_tokens,
-            bytes: asks.bytes,
+            prompt: request.sizes.prompt,
+            max_output: request.sizes.max_output,
+            bytes: asks.bytes_of(request.sizes.prompt),
             deadline: request.sent + asks.deadline,
             tenant: self.tenants[usize::from(request.class.0)],
             tier: asks.tier,
@@ -261,9 +264,8 @@ impl<'a> Replay<'a> {
     }
 
     fn call(&mut self, id: Id) -> Option<Event> {
-        let class = *self.classes.get(usize::try_from(id.0).ok()?)?;
-        let asks = self.plan.requests.class(class);
-        let call = Call { prompt: asks.prompt, max_output: asks.max_tokens, output: asks.output };
+        let sizes = *self.sent.get(usize::try_from(id.0).ok()?)?;
+        let call = Call { prompt: sizes.prompt, max_output: sizes.max_output, output: sizes.output };
         match self.provider.call(self.now, call) {
             provider::Answer::Served { takes, .. } => {
                 self.timers.add(self.now + takes, Due::Done(id));
@@ -290,10 +292,13 @@ mod tests {
         let mut all: Vec<Recorded> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
         run(plan, policy, &mut |sighting| match sighting {
-            Sighting::Due { attempt, at, class, probe } => {
+            Sighting::Due { attempt, at, class, hold, probe } => {
                 places.insert(attempt, all.len());
                 let met = Met::Admitted;
-                all.push(Recorded { attempt, sent: at, class, returning: probe, met, left: None });
+                let asks = plan.requests.class(class);
+                let (max_output, output) = (asks.max_tokens, asks.output.most());
+                let sizes = Sizes { prompt: hold - max_output, max_output, output };
+                all.push(Recorded { attempt, sent: at, class, sizes, returning: probe, met, left: None });
             }
             Sighting::Answered { attempt, answer, .. } => match answer.reason {
                 Some(Reason::Shed) => all[places[&attempt]].met = Met::Shed,

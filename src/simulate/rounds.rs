@@ -85,7 +85,7 @@ pub fn rounds(plan: &Plan, policy: &admission::Config) -> Result<Rounds, NoRound
         RoundClass {
             name: class.name.clone(),
             tier: class.tier,
-            units: class.hold().get(),
+            units: class.largest_hold().get(),
             usual_per_round: rate.map_or(0.0, |rate| rounds.callers(rate, &plan.requests, id)),
             arrived: 0,
             accepted: 0,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::admission::Id;
 use crate::units::Moment;
-use crate::workload::ClassId;
+use crate::workload::{ClassId, Sizes};
 
 /// More different patiences than this are kept in the heap.
 const MOST_ROWS: usize = 16;
@@ -17,9 +17,9 @@ pub(super) enum Due {
     /// The caller's patience ends.
     Leave(Id),
     /// A refused caller comes back as told.
-    Probe(u64, ClassId),
+    Probe(u64, ClassId, Sizes),
     /// A caller tries again by its own rule, for the so-manieth time.
-    Retry(u64, ClassId, u16),
+    Retry(u64, ClassId, u16, Sizes),
 }
 
 /// What will happen, soonest first.

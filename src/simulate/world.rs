@@ -7,13 +7,14 @@ use crate::observe::{Answer, Attempt, Reason, RetryAfter, Sighting};
 use crate::plan::Plan;
 use crate::provider::{self, Call, Provider};
 use crate::units::{Dense, Moment, Tokens};
-use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, stream};
+use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, Signs, Sizes, stream};
 
 /// A request the gateway has not closed yet.
 #[derive(Debug, Clone, Copy)]
 struct Open {
     attempt: Attempt,
     class: ClassId,
+    sizes: Sizes,
     used: Tokens,
     /// Whether its caller still waits.
     here: bool,
@@ -96,24 +97,24 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
 
     fn arrive(&mut self, arrival: &Arrival) {
         self.allowances[usize::from(arrival.class.0)].earn();
-        self.send(Attempt { seq: arrival.seq, nth: 0 }, arrival.class, false);
+        self.send(Attempt { seq: arrival.seq, nth: 0 }, arrival.class, arrival.sizes, false);
     }
 
-    fn send(&mut self, attempt: Attempt, class: ClassId, probe: bool) {
+    fn send(&mut self, attempt: Attempt, class: ClassId, sizes: Sizes, probe: bool) {
         let at = self.now;
         let id = Id(self.next_id);
         self.next_id += 1;
-        (self.see)(Sighting::Due { attempt, at, class, probe });
-        (self.see)(Sighting::Sent { attempt, at });
         let asks = self.plan.requests.class(class);
-        self.open.insert(id.0, Open { attempt, class, used: Tokens::ZERO, here: true });
+        (self.see)(Sighting::Due { attempt, at, class, hold: sizes.hold(), probe });
+        (self.see)(Sighting::Sent { attempt, at });
+        self.open.insert(id.0, Open { attempt, class, sizes, used: Tokens::ZERO, here: true });
         let patience = asks.patience;
         let ask = Ask {
             id,
             caller: attempt.seq,
-            prompt: asks.prompt,
-            max_output: asks.max_tokens,
-            bytes: asks.bytes,
+            prompt: sizes.prompt,
+            max_output: sizes.max_output,
+            bytes: asks.bytes_of(sizes.prompt),
             deadline: at + asks.deadline,
             tenant: self.tenants[usize::from(class.0)],
             tier: asks.tier,
@@ -133,8 +134,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         match timer.1 {
             Due::Done(id) => self.done(id),
             Due::Leave(id) => self.leave(id),
-            Due::Probe(seq, class) => self.send(Attempt { seq, nth: 1 }, class, true),
-            Due::Retry(seq, class, nth) => self.send(Attempt { seq, nth }, class, false),
+            Due::Probe(seq, class, sizes) => self.send(Attempt { seq, nth: 1 }, class, sizes, true),
+            Due::Retry(seq, class, nth, sizes) => self.send(Attempt { seq, nth }, class, sizes, false),
         }
     }
 
@@ -148,7 +149,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let Some(open) = self.open.get_mut(id.0).filter(|open| open.here) else { return };
         open.here = false;
         let open = *open;
-        self.comes_back(&open, Why::Timeout);
+        self.comes_back(&open, Signs { timed_out: true, ..Signs::default() });
         (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
         self.feed(Event::Left { id });
         if self.gateway.forgets_leavers() {
@@ -181,7 +182,12 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 self.refuse(id, 429, Reason::Throttled, Some(retry_after));
             }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
-            Effect::Fail { id } => self.answer(id, 502, None, None),
+            Effect::Fail { id } => {
+                if let Some(open) = self.open.get(id.0).copied().filter(|open| open.here) {
+                    self.comes_back(&open, Signs { status: Some(502), ..Signs::default() });
+                }
+                self.answer(id, 502, None, None);
+            }
             // no caller of a plan carries a key, and a call that is not needed any more ends when it would have
             Effect::Attach { .. }
             | Effect::Running { .. }
@@ -194,15 +200,14 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn forward(&mut self, id: Id, remaining: Duration) -> Option<Event> {
-        let (attempt, class) = self.open.get(id.0).map(|open| (open.attempt, open.class))?;
-        let asks = self.plan.requests.class(class);
-        let call = Call { prompt: asks.prompt, max_output: asks.max_tokens, output: asks.output };
+        let Open { attempt, sizes, .. } = *self.open.get(id.0)?;
+        let call = Call { prompt: sizes.prompt, max_output: sizes.max_output, output: sizes.output };
         let at = self.now;
         let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
         let (until, charged, refused, event) = match self.provider.call_drawn(at, call, draw) {
             provider::Answer::Served { charged, output, takes, .. } => {
                 if let Some(open) = self.open.get_mut(id.0) {
-                    open.used = asks.prompt + output;
+                    open.used = sizes.prompt + output;
                 }
                 self.timers.add(at + takes, Due::Done(id));
                 (at + takes, charged, false, None)
@@ -228,8 +233,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     /// A refusal reaches its caller, who may come back.
     fn refuse(&mut self, id: Id, status: u16, reason: Reason, told: Option<Duration>) {
         let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
-        if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
-            self.comes_back(&open, Why::Refused(told));
+        if self.plan.requests.class(open.class).on_refusal != OnRefusal::GiveUp {
+            let signs = Signs { status: Some(status), refused: true, told, hint: told, ..Signs::default() };
+            self.comes_back(&open, signs);
         } else if reason != Reason::Expired && open.attempt.nth == 0 {
             self.invite(&open, told);
         }
@@ -259,33 +265,22 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     fn invite(&mut self, open: &Open, told: Option<Duration>) {
         let Some(at) = told.and_then(|told| self.cohort.refused(self.now, told)) else { return };
         if at < self.last {
-            self.timers.add(at, Due::Probe(open.attempt.seq, open.class));
+            self.timers.add(at, Due::Probe(open.attempt.seq, open.class, open.sizes));
         } else {
             self.ended.censored += 1;
         }
     }
 
     /// A caller may try again by its own rule; whether it will is known before this attempt ends.
-    fn comes_back(&mut self, open: &Open, why: Why) {
-        let OnRefusal::Retry(rule) = &self.plan.requests.class(open.class).on_refusal else { return };
+    fn comes_back(&mut self, open: &Open, signs: Signs) {
+        let OnRefusal::Retry(retry) = &self.plan.requests.class(open.class).on_refusal else { return };
         let Attempt { seq, nth } = open.attempt;
-        let told = match why {
-            Why::Timeout if !rule.on_timeout => return,
-            Why::Timeout => None,
-            Why::Refused(told) => told,
-        };
         let draw = stream::draw(self.plan.load.seed, stream::RETRIES, seq, u64::from(nth));
-        let Some(wait) = rule.wait(nth, told, draw) else { return };
+        let Some(wait) = retry.wait(nth, &signs, draw) else { return };
         if !self.allowances[usize::from(open.class.0)].spend() {
             return;
         }
         (self.see)(Sighting::Again { attempt: open.attempt, at: self.now });
-        self.timers.add(self.now + wait, Due::Retry(seq, open.class, nth + 1));
+        self.timers.add(self.now + wait, Due::Retry(seq, open.class, nth + 1, open.sizes));
     }
-}
-
-/// Why a caller has no answer.
-enum Why {
-    Refused(Option<Duration>),
-    Timeout,
 }

@@ -29,6 +29,26 @@ impl Ratio {
         self.num as f64 / self.den as f64
     }
 
+    /// This times `other`; the nearest that is in range.
+    #[must_use]
+    pub fn times(self, other: Self) -> Self {
+        let (num, den) =
+            (u128::from(self.num) * u128::from(other.num), u128::from(self.den) * u128::from(other.den));
+        let common = gcd_wide(num, den);
+        let (mut num, mut den) = (num / common, den / common);
+        while num > u128::from(u64::MAX) || den > u128::from(u64::MAX) {
+            (num, den) = (num >> 1, den >> 1);
+        }
+        let narrow = |wide: u128| u64::try_from(wide).unwrap_or(u64::MAX);
+        Self::new(narrow(num), narrow(den)).unwrap_or(self)
+    }
+
+    /// `span` divided by this, rounded down: how long it takes at so many times the speed.
+    pub fn divide(self, span: Duration) -> Duration {
+        let nanos = span.as_nanos().saturating_mul(u128::from(self.den)) / u128::from(self.num);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
     /// Reads `1/2`, `0.5` or `2`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let ratio = match text.split_once('/') {
@@ -224,6 +244,8 @@ mod tests {
         let half = Ratio::parse("1/2").unwrap();
         assert_eq!(Rate::parse("2000/min").unwrap().scaled(half), Rate::parse("1000/min").unwrap());
         assert_eq!(Ratio::parse("0.5").unwrap(), half);
+        assert_eq!(half.times(Ratio::parse("3").unwrap()), Ratio::new(3, 2).unwrap());
+        assert_eq!(half.divide(Duration::from_secs(1)), Duration::from_secs(2));
         assert!(Ratio::parse("0").is_err() && Ratio::parse("1/0").is_err());
     }
 }

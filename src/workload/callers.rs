@@ -8,7 +8,7 @@ use crate::units::{Moment, Read, Reader};
 pub enum OnRefusal {
     /// It goes away.
     GiveUp,
-    /// It tries again by a rule, also when its patience has ended.
+    /// It tries again, by a rule or as an SDK does, also when its patience has ended.
     Retry(Retry),
 }
 

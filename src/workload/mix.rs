@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{OnRefusal, stream};
+use super::traces::{Row, Rows};
+use super::{OnRefusal, Size, Sizes, stream};
 use crate::units::{Bytes, Read, Reader, Tokens};
 
 /// The place of a class in its mix.
@@ -21,13 +22,13 @@ pub struct Class {
     /// 0 is the most important.
     pub tier: u8,
     /// Tokens of the prompt.
-    pub prompt: Tokens,
-    /// Bytes of the prompt's text.
+    pub prompt: Size,
+    /// Bytes of the prompt's text; of one of mean length where lengths differ. The others are in proportion.
     pub bytes: Bytes,
     /// The most tokens the answer may have; prompt and this are held by the gateway and charged by the provider.
     pub max_tokens: Tokens,
-    /// Tokens the answer has.
-    pub output: Tokens,
+    /// Tokens the answer has; never more than `max_tokens`.
+    pub output: Size,
     /// How long after its due time an answer is of use.
     pub deadline: Duration,
     /// How long after its due time the caller waits.
@@ -37,14 +38,67 @@ pub struct Class {
 }
 
 impl Class {
-    /// Tokens held for one request: prompt and the most it may answer.
-    pub fn hold(&self) -> Tokens {
-        self.prompt + self.max_tokens
+    /// The sizes of arrival `seq`; `row` is what a trace says of it.
+    pub(super) fn sizes(&self, seed: u64, seq: u64, row: Option<Row>) -> Sizes {
+        let (prompt, output) =
+            row.map_or((None, None), |row| (Some(row.prompt.into()), Some(row.output.into())));
+        Sizes {
+            prompt: self.prompt.draw(seed, stream::PROMPTS, seq, prompt),
+            max_output: self.max_tokens,
+            output: self.output.draw(seed, stream::OUTPUTS, seq, output),
+        }
     }
 
-    /// Tokens one answer really uses.
-    pub fn used(&self) -> Tokens {
-        self.prompt + self.output
+    /// The mean of what is held.
+    pub fn hold(&self) -> f64 {
+        self.prompt.mean() + self.max_tokens.get() as f64
+    }
+
+    /// The mean of its square.
+    pub fn square_hold(&self) -> f64 {
+        let most = self.max_tokens.get() as f64;
+        self.prompt.square() + 2.0 * most * self.prompt.mean() + most * most
+    }
+
+    /// The most that is held for one.
+    pub fn largest_hold(&self) -> Tokens {
+        self.prompt.most() + self.max_tokens
+    }
+
+    /// The least.
+    pub fn smallest_hold(&self) -> Tokens {
+        self.prompt.least() + self.max_tokens
+    }
+
+    /// The mean of what is really used.
+    pub fn used(&self) -> f64 {
+        self.prompt.mean() + self.output.mean()
+    }
+
+    /// Requests a caller sends at most: one, and its retries.
+    pub fn attempts(&self) -> f64 {
+        match &self.on_refusal {
+            OnRefusal::GiveUp => 1.0,
+            OnRefusal::Retry(retry) => f64::from(retry.attempts),
+        }
+    }
+
+    /// Bytes of the longest prompt's text.
+    pub fn most_bytes(&self) -> Bytes {
+        if self.prompt.only().is_some() {
+            return self.bytes;
+        }
+        let share = self.prompt.most().get() as f64 / self.prompt.mean().max(1.0);
+        Bytes::new((self.bytes.get() as f64 * share).round() as u64)
+    }
+
+    /// Bytes of the text of a prompt of so many tokens: the first so many words of the longest, in which the i-th word of
+    /// n ends where i of n equal parts end.
+    pub fn bytes_of(&self, prompt: Tokens) -> Bytes {
+        let (bytes, words) =
+            (u128::from(self.most_bytes().get()), u128::from(self.prompt.most().get().max(1)));
+        let end = (bytes + 1) * u128::from(prompt.get()) / words;
+        Bytes::new(u64::try_from(end).unwrap_or(u64::MAX).saturating_sub(1))
     }
 }
 
@@ -81,6 +135,21 @@ impl Mix {
             id += 1;
         }
         ClassId(id)
+    }
+
+    /// Gives classes whose sizes are those of a trace the moments of its rows.
+    pub fn follow_trace(&mut self, rows: &Rows) {
+        for class in &mut self.classes {
+            if class.prompt.is_traced() {
+                class.prompt = class.prompt.of_trace(rows.all().iter().map(|row| row.prompt.into()));
+                if class.bytes == Bytes::ZERO {
+                    class.bytes = usual_bytes(&class.prompt);
+                }
+            }
+            if class.output.is_traced() {
+                class.output = class.output.of_trace(rows.all().iter().map(|row| row.output.into()));
+            }
+        }
     }
 
     /// The sum of all weights; above zero.
@@ -125,9 +194,9 @@ impl Read for Class {
         let tier = map.or("tier", 1u8);
         let prompt = map.need::<Prompt>("prompt");
         let max_tokens: Option<Tokens> = map.need("max_tokens");
-        let output: Option<Tokens> = match map.reader("output") {
+        let output: Option<Size> = match map.reader("output") {
             Some(reader) => reader.map().and_then(|mut output| output.need("tokens")),
-            None => max_tokens,
+            None => max_tokens.map(Size::fixed),
         };
         if let Some(stream) = map.reader("stream")
             && bool::read(&stream) == Some(true)
@@ -148,7 +217,7 @@ impl Read for Class {
             prompt: prompt.tokens,
             bytes: prompt.bytes,
             max_tokens: max_tokens?,
-            output: output?,
+            output: max_tokens.zip(output).map(|(most, output)| cut(output, most, map.here()))??,
             deadline: deadline?,
             patience: patience?,
             on_refusal: on_refusal?,
@@ -162,13 +231,6 @@ impl Class {
         let faults = [
             (self.deadline.is_zero(), "`deadline` is zero: no answer could ever be in time".to_owned()),
             (self.patience.is_zero(), "`patience` is zero: every caller would leave at once".to_owned()),
-            (
-                self.output > self.max_tokens,
-                format!(
-                    "`output` of {} tokens is more than `max_tokens` of {} allows",
-                    self.output, self.max_tokens
-                ),
-            ),
         ];
         for (_, message) in faults.iter().filter(|(wrong, _)| *wrong) {
             here.fault(message);
@@ -177,33 +239,60 @@ impl Class {
     }
 }
 
+/// An answer's size, cut at what it may have; a fault if all of them are longer.
+fn cut(output: Size, most: Tokens, here: &Reader<'_>) -> Option<Size> {
+    if output.least() > most {
+        here.fault(format!(
+            "`output` of {} tokens is more than `max_tokens` of {most} allows",
+            output.least()
+        ));
+        return None;
+    }
+    Some(output.capped(most))
+}
+
+/// The length of a prompt's text where a plan does not say: six bytes a token.
+fn usual_bytes(tokens: &Size) -> Bytes {
+    Bytes::new((tokens.mean() * 6.0).round() as u64)
+}
+
 struct Prompt {
-    tokens: Tokens,
+    tokens: Size,
     bytes: Bytes,
 }
 
+/// The longest prompt text that is sent.
+pub const MOST_BYTES: Bytes = Bytes::new(16 << 20);
+
 impl Read for Prompt {
     fn read(reader: &Reader<'_>) -> Option<Self> {
-        /// The longest prompt text that is sent.
-        const MOST: u64 = 16 << 20;
         let mut map = reader.map()?;
-        let tokens: Option<Tokens> = map.need("tokens");
-        // a word is at least a letter and a blank
-        let least = Bytes::new(tokens?.get().saturating_mul(2));
-        let bytes = map.or("bytes", Bytes::new(tokens?.get().saturating_mul(6)))?;
-        if tokens? == Tokens::ZERO {
+        let tokens: Option<Size> = map.need("tokens");
+        let given: Option<Bytes> = match map.reader("bytes") {
+            Some(reader) => Some(Bytes::read(&reader)?),
+            None => None,
+        };
+        let tokens = tokens?;
+        if tokens.is_traced() {
+            // how long they are is known when the trace has been read
+            return Some(Self { tokens, bytes: given.unwrap_or_default() });
+        }
+        let bytes = given.unwrap_or_else(|| usual_bytes(&tokens));
+        if tokens.least() == Tokens::ZERO {
             map.here().fault("a prompt has at least one token");
             return None;
         }
-        if bytes < least || bytes > Bytes::new(MOST) {
+        // a word is at least a letter and a blank
+        let least = Bytes::new((tokens.mean() * 2.0).ceil() as u64);
+        let longest = bytes.get() as f64 * tokens.most().get() as f64 / tokens.mean();
+        if bytes < least || longest > MOST_BYTES.get() as f64 {
             map.here().fault(format!(
-                "{} tokens are as many words, which take {least} to {}; `bytes` says {bytes}",
-                tokens?,
-                Bytes::new(MOST),
+                "{} tokens are as many words, which take {least} to {MOST_BYTES}; `bytes` says {bytes}",
+                tokens.words(),
             ));
             return None;
         }
-        Some(Self { tokens: tokens?, bytes })
+        Some(Self { tokens, bytes })
     }
 }
 
@@ -218,10 +307,10 @@ mod tests {
             weight,
             tenant: String::new(),
             tier: 1,
-            prompt: Tokens::new(8),
+            prompt: Size::fixed(Tokens::new(8)),
             bytes: Bytes::new(60),
             max_tokens: Tokens::new(4),
-            output: Tokens::new(4),
+            output: Size::fixed(Tokens::new(4)),
             deadline: Duration::from_secs(1),
             patience: Duration::from_secs(1),
             on_refusal: OnRefusal::GiveUp,

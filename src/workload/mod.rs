@@ -5,18 +5,24 @@
 //! second. The same seed gives the same arrivals, and each purpose draws from a stream of its own ([`stream`]), so a
 //! changed mix does not move a due time.
 //!
-//! To add an arrival process: one file in `arrivals/`, two lines in `arrivals/mod.rs`.
+//! To add an arrival process: one file in `arrivals/`, two lines in `arrivals/mod.rs`; a distribution of sizes, a format
+//! of traces: the same in `sizes/` and `traces/`.
 
 pub mod arrivals;
 mod callers;
 mod mix;
 mod phases;
-mod retry;
+pub mod retry;
 mod schedule;
+pub mod sizes;
 pub mod stream;
+#[cfg(test)]
+mod testing;
+pub mod traces;
 
 pub use callers::{Cohort, OnRefusal, Probes};
-pub use mix::{Class, ClassId, Mix};
+pub use mix::{Class, ClassId, MOST_BYTES, Mix};
 pub use phases::{Late, Load, Phase, Span};
-pub use retry::{Allowance, Honour, Retry};
-pub use schedule::{Arrival, Schedule};
+pub use retry::{Allowance, Honour, Manner, Retry, Rule, Signs};
+pub use schedule::{Arrival, Schedule, Sizes};
+pub use sizes::Size;

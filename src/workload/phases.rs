@@ -1,7 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::arrivals::Process;
+use super::arrivals::{Process, Trace};
+use super::traces::Rows;
 use crate::units::{Moment, Rate, Ratio, Read, Reader};
 
 /// A stretch of the run with one rate.
@@ -87,6 +88,11 @@ impl Load {
         self.phases.iter().map(|phase| phase.rate.time_for(1)).min().unwrap_or(Duration::MAX)
     }
 
+    /// Callers a second where they come closest together, in any phase.
+    pub fn peak_per_s(&self) -> f64 {
+        self.phases.iter().map(|phase| self.arrivals.peak(phase.rate)).fold(0.0, f64::max)
+    }
+
     /// The number of callers expected in all.
     pub fn expected(&self) -> f64 {
         let before = std::iter::once(None).chain(self.phases.iter().map(|phase| Some(phase.rate)));
@@ -96,15 +102,66 @@ impl Load {
     /// The same load with every rate times `ratio`.
     pub fn scaled(&self, ratio: Ratio) -> Self {
         let phases = self.phases.iter().map(|p| Phase { rate: p.rate.scaled(ratio), ..p.clone() }).collect();
-        Self { phases, ..self.clone() }
+        let arrivals = self.arrivals.scaled(ratio).unwrap_or_else(|| Arc::clone(&self.arrivals));
+        Self { phases, arrivals, ..self.clone() }
+    }
+
+    /// Gives a trace its rows, and the phases their rates from it; a plan that names no phases has one, the whole window.
+    ///
+    /// # Errors
+    ///
+    /// The number of a phase in which no row lies.
+    pub fn play(&mut self, trace: &Trace, rows: Arc<Rows>) -> Result<(), usize> {
+        if self.phases.is_empty() {
+            let lasts = rows.lasts(trace.spec());
+            self.phases.push(Phase { name: "trace".to_owned(), rate: unknown_rate(), lasts, event: false });
+        }
+        self.arrivals = Arc::new(trace.with(rows, self.phases.iter().map(|phase| phase.lasts)));
+        self.follow_trace()
+    }
+
+    /// Gives the phases the rates their parts of the trace have, if there is one: their lengths have changed.
+    ///
+    /// # Errors
+    ///
+    /// The number of the first phase in which no row lies; it keeps its rate.
+    pub fn follow_trace(&mut self) -> Result<(), usize> {
+        let Some(trace) = self.arrivals.trace() else { return Ok(()) };
+        let mut empty = None;
+        for (at, phase) in self.phases.iter_mut().enumerate().filter(|(at, _)| trace.plays(*at)) {
+            match trace.rate(at, phase.lasts) {
+                Some(rate) => phase.rate = rate,
+                None => empty = empty.or(Some(at)),
+            }
+        }
+        empty.map_or(Ok(()), Err)
     }
 }
 
-impl Read for Phase {
-    fn read(reader: &Reader<'_>) -> Option<Self> {
+/// Stands where a rate is not known before a trace is read.
+fn unknown_rate() -> Rate {
+    Rate::per_second(1).unwrap_or_else(|| unreachable!("one a second is a rate"))
+}
+
+impl Phase {
+    /// A phase of a load that plays a trace, or of another one.
+    pub(super) fn read(reader: &Reader<'_>, traced: bool) -> Option<Self> {
         let mut map = reader.map()?;
         let name = map.need("name");
-        let rate = map.need("rate");
+        let rate = match map.reader("rate") {
+            Some(rate) if traced => {
+                rate.fault(
+                    "a trace has its own rate: leave this out (`trace: { rate: 2 }` makes more of its rows)",
+                );
+                None
+            }
+            Some(rate) => Rate::read(&rate),
+            None if traced => Some(unknown_rate()),
+            None => {
+                map.here().fault("`rate` is missing");
+                None
+            }
+        };
         let lasts = map.reader("for").map_or_else(
             || {
                 map.here().fault("`for` is missing: how long does the phase last?");
@@ -146,16 +203,33 @@ impl Read for Load {
         let seed = map.or("seed", 1u64);
         let arrivals: Option<Arc<dyn Process>> = map.need("arrivals");
         let late = map.or("late", Late::Send);
-        let phases: Option<Vec<Phase>> = map.need("phases");
+        let traced = arrivals.as_ref().is_some_and(|arrivals| arrivals.trace().is_some());
+        let phases = match map.reader("phases") {
+            Some(reader) => read_phases(&reader, traced),
+            None if traced => Some(Vec::new()),
+            None => {
+                map.here().fault("`phases` is missing");
+                None
+            }
+        };
         let load = Self { seed: seed?, arrivals: arrivals?, late: late?, phases: phases? };
         load.check(map.here()).then_some(load)
     }
 }
 
+fn read_phases(reader: &Reader<'_>, traced: bool) -> Option<Vec<Phase>> {
+    let phases: Vec<_> = reader.list()?.iter().map(|item| Phase::read(item, traced)).collect();
+    if phases.is_empty() {
+        reader.fault("a load has 1 to 1,000 phases");
+        return None;
+    }
+    phases.into_iter().collect()
+}
+
 impl Load {
     /// What must hold across the phases.
     fn check(&self, here: &Reader<'_>) -> bool {
-        if self.phases.is_empty() || self.phases.len() > 1_000 {
+        if self.phases.len() > 1_000 {
             here.fault("a load has 1 to 1,000 phases");
             return false;
         }

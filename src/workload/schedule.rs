@@ -3,9 +3,10 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::arrivals::Carry;
+use super::arrivals::{Carry, Playback};
+use super::traces::Row;
 use super::{ClassId, Load, Mix, stream};
-use crate::units::Moment;
+use crate::units::{Moment, Tokens};
 
 /// One caller's first request: an absolute due time and what it asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,8 +15,33 @@ pub struct Arrival {
     pub seq: u64,
     /// When it is to be sent.
     pub due: Moment,
-    /// What it asks; sizes, deadline and patience are the class's.
+    /// Whose it is: its deadline and its patience are the class's.
     pub class: ClassId,
+    /// How large it and its answer are.
+    pub sizes: Sizes,
+}
+
+/// The tokens of one request: the same for every attempt of a caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Sizes {
+    /// Of its prompt.
+    pub prompt: Tokens,
+    /// The most its answer may have.
+    pub max_output: Tokens,
+    /// Those its answer has.
+    pub output: Tokens,
+}
+
+impl Sizes {
+    /// Tokens held for it: its prompt and the most it may answer.
+    pub fn hold(self) -> Tokens {
+        self.prompt + self.max_output
+    }
+
+    /// Tokens it really uses.
+    pub fn used(self) -> Tokens {
+        self.prompt + self.output
+    }
 }
 
 /// All arrivals of a load, in order of their due times.
@@ -33,6 +59,8 @@ pub struct Schedule {
     /// Where callers come in rounds: what is carried over, and who is still to come in this one.
     carry: Carry,
     round: std::vec::IntoIter<ClassId>,
+    /// Where a trace is played: how far.
+    playback: Playback,
 }
 
 impl Schedule {
@@ -50,6 +78,7 @@ impl Schedule {
             seq: 0,
             carry: Carry::default(),
             round: Vec::new().into_iter(),
+            playback: Playback::default(),
         }
     }
 }
@@ -66,7 +95,7 @@ impl Schedule {
                 let class = self.mix.draw(&mut self.classes);
                 self.in_phase += 1;
                 self.after = offset;
-                return Some(self.arrival(self.phase_start + offset, class));
+                return Some(self.arrival(self.phase_start + offset, class, None));
             }
             self.next_phase();
         }
@@ -78,7 +107,7 @@ impl Schedule {
         let rounds = load.arrivals.rounds()?;
         loop {
             if let Some(class) = self.round.next() {
-                return Some(self.arrival(self.phase_start + self.after, class));
+                return Some(self.arrival(self.phase_start + self.after, class, None));
             }
             let phase = load.phases.get(self.phase)?;
             // in the middle of the round
@@ -93,10 +122,28 @@ impl Schedule {
         }
     }
 
-    const fn arrival(&mut self, due: Moment, class: ClassId) -> Arrival {
+    /// The next caller of a trace.
+    fn next_of_trace(&mut self) -> Option<Arrival> {
+        let load = Arc::clone(&self.load);
+        let trace = load.arrivals.trace()?;
+        while trace.plays(self.phase) {
+            let phase = load.phases.get(self.phase)?;
+            if let Some((offset, row)) = trace.next(load.seed, &mut self.playback, self.phase, phase.lasts) {
+                let class = self.mix.draw(&mut self.classes);
+                return Some(self.arrival(self.phase_start + offset, class, Some(row)));
+            }
+            self.playback = Playback::default();
+            self.next_phase();
+        }
+        self.next_spaced()
+    }
+
+    /// The next arrival; `row` is what a trace says of it.
+    fn arrival(&mut self, due: Moment, class: ClassId, row: Option<Row>) -> Arrival {
         let seq = self.seq;
         self.seq += 1;
-        Arrival { seq, due, class }
+        let row = row.or_else(|| self.load.arrivals.trace()?.any_row(seq));
+        Arrival { seq, due, class, sizes: self.mix.class(class).sizes(self.load.seed, seq, row) }
     }
 
     fn next_phase(&mut self) {
@@ -112,7 +159,13 @@ impl Iterator for Schedule {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
-        if self.load.arrivals.rounds().is_some() { self.next_in_rounds() } else { self.next_spaced() }
+        if self.load.arrivals.trace().is_some() {
+            self.next_of_trace()
+        } else if self.load.arrivals.rounds().is_some() {
+            self.next_in_rounds()
+        } else {
+            self.next_spaced()
+        }
     }
 }
 

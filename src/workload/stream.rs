@@ -11,6 +11,12 @@ pub const CLASSES: u64 = 2;
 pub const SERVICE: u64 = 3;
 /// How long callers wait before they try again.
 pub const RETRIES: u64 = 4;
+/// How long prompts are.
+pub const PROMPTS: u64 = 5;
+/// How long answers are.
+pub const OUTPUTS: u64 = 6;
+/// Which rows of a trace come.
+pub const TRACE: u64 = 7;
 
 /// The stream of `seed` for `purpose`. PCG XSL-RR 128/64, whose output is fixed by its definition.
 pub fn of(seed: u64, purpose: u64) -> Pcg64 {

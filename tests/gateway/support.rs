@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request body of `prompt` words that asks for `most` tokens.
 pub(crate) fn chat(prompt: u64, most: u64) -> String {
-    openai::request_body("m", Tokens::new(prompt), prompt * 6, Tokens::new(most), "u")
+    openai::request_body("m", &openai::prompt(prompt, prompt * 6), Tokens::new(most), "u")
 }
 
 /// A budget of 300 tokens that fills by one a second: what waits is moved by answers, not by time.

@@ -42,10 +42,10 @@ impl Flow {
         let first = service.first_token.as_secs_f64();
         let classes = plan.requests.classes().iter().map(|class| Part {
             rate: basis.offered * f64::from(class.weight) / total,
-            hold: class.hold().get() as f64,
-            used: class.used().get() as f64,
+            hold: class.hold(),
+            used: class.used(),
             first,
-            rest: service.time_for(class.output).as_secs_f64() - first,
+            rest: super::super::basis::mean_service(plan, class) - first,
             tier: class.tier,
         });
         let budgets = plan.policy().map(|policy| policy.budgets);

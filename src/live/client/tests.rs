@@ -56,6 +56,7 @@ impl Played {
                     counts.2 += 1;
                     assert!(*at >= due[attempt], "sent before it was due");
                 }
+                Sighting::Again { .. } => {}
                 _ => counts.3 += 1,
             }
         }
@@ -74,7 +75,7 @@ fn play(plan: &Plan, url: &str) -> Played {
     let paced = Arc::new(Paced::default());
     let wire = Wire::new(url, &plan.target.request, &plan.target.deadline, 7).unwrap();
     let ends = Ends { out: out.clone(), returns, paced: Arc::clone(&paced) };
-    let callers = Callers::new(plan, wire, clock, start, ends);
+    let callers = Callers::new(plan, wire, clock, start, ends).unwrap();
     let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
     let (_quit, quitting) = watch::channel(false);
     let client = start_client(Arc::clone(&callers), to_send, quitting);
@@ -269,4 +270,54 @@ fn a_proxy_in_the_environment_is_not_used() {
     let mut plan = testing::plan(&server.url);
     plan.load = testing::load("10/s", Duration::from_millis(500));
     assert_eq!(play(&plan, &server.url).answers().filter(|a| a.usable).count(), 5);
+}
+
+/// The smoke of a caller that does as this SDK, refused twice and then served.
+fn refused_twice(retry: &str, headers: &'static str) -> (Vec<String>, Played) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&seen);
+    let server = Server::start(move |request| {
+        let mut seen = kept.lock().unwrap();
+        seen.push(request.to_owned());
+        Some(match seen.len() {
+            1 | 2 => http("503 Unavailable", headers, ""),
+            _ => completion(),
+        })
+    });
+    let mut plan = testing::plan(&server.url);
+    plan.load = testing::load("1/s", Duration::from_millis(300));
+    plan.requests = testing::mix_with("9s", &format!("{{ retry: {retry} }}"));
+    let played = play(&plan, &server.url);
+    let requests = seen.lock().unwrap().clone();
+    (requests, played)
+}
+
+#[test]
+fn a_refused_caller_tries_again_as_its_sdk_does_and_its_last_attempt_counts() {
+    let (requests, played) = refused_twice("{like: openai-python}", "retry-after-ms: 40\r\n");
+    assert_eq!(requests.len(), 3);
+    let ids: Vec<String> = requests.iter().map(|r| body_of(r)["user"].as_str().unwrap().to_owned()).collect();
+    assert!(ids[1] == format!("{}-r1", ids[0]) && ids[2] == format!("{}-r2", ids[0]), "{ids:?}");
+    for (nth, request) in requests.iter().enumerate() {
+        assert!(request.to_lowercase().contains(&format!("x-stainless-retry-count: {nth}\r\n")), "{request}");
+    }
+    assert_eq!(played.count(|s| matches!(s, Sighting::Again { .. })), 2);
+    // no retry before its time, also after the last phase
+    let dues: Vec<Moment> = played
+        .sightings
+        .iter()
+        .filter_map(|s| if let Sighting::Due { at, .. } = s { Some(*at) } else { None })
+        .collect();
+    assert_eq!(dues.len(), 3);
+    assert!(dues.windows(2).all(|pair| pair[1].since(pair[0]) >= Duration::from_millis(40)), "{dues:?}");
+}
+
+#[test]
+fn whoever_is_told_not_to_come_or_to_come_after_the_run_does_not() {
+    let (requests, played) = refused_twice("{like: openai-node}", "x-should-retry: false\r\n");
+    assert_eq!((requests.len(), played.count(|s| matches!(s, Sighting::Again { .. }))), (1, 0));
+    // as in earendil-works/pi#3671: two days
+    let (requests, played) = refused_twice("{attempts: 3}", "retry-after: 198300\r\n");
+    assert_eq!((requests.len(), played.not_waited_for), (1, 1));
+    assert_eq!(played.count(|s| matches!(s, Sighting::Again { .. })), 0);
 }

@@ -25,7 +25,7 @@ impl Bench {
 
     fn send(&mut self, seq: u64, ms: u64) {
         let (attempt, at) = (attempt(seq), Moment::from_millis(ms));
-        self.see(&Sighting::Due { attempt, at, class: ClassId(0), probe: false });
+        self.see(&Sighting::Due { attempt, at, class: ClassId(0), hold: Tokens::new(1_200), probe: false });
         self.see(&Sighting::Sent { attempt, at });
     }
 
@@ -142,7 +142,7 @@ fn what_is_open_at_the_end_is_unfinished_and_the_sum_is_exact() {
     bench.send(1, 1);
     bench.provider(1, 2, 5_000);
     let (attempt, at) = (attempt(2), Moment::from_millis(3));
-    bench.see(&Sighting::Due { attempt, at, class: ClassId(0), probe: false });
+    bench.see(&Sighting::Due { attempt, at, class: ClassId(0), hold: Tokens::new(1_200), probe: false });
     bench.joiner.finish(Moment::from_millis(10), &mut bench.ended);
     let outcomes: Vec<_> = bench.ended.iter().map(|r| (r.outcome, r.sent.is_some())).collect();
     assert_eq!(

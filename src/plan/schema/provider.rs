@@ -53,7 +53,7 @@ pub(super) fn schema() -> Value {
                 ),
             ),
             ("api", named("the wire format", &APIS.iter().map(|api| api.name()).collect::<Vec<_>>())),
-            ("count", named("how both sides count tokens", &["words"])),
+            ("count", named("how both sides count tokens", &["cl100k_base", "o200k_base", "words"])),
             ("quota", quota),
             ("service", service),
             ("slots", slots),

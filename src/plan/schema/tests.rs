@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::plan::{parse, yaml};
+use crate::plan::{parse_with, yaml};
 use crate::units::{self, Fault, Key, Node, Place};
 
 /// A plan with every optional part; `{target}` is where the kinds of target differ.
@@ -9,11 +9,11 @@ const FULL: &str = "
 tenfold: 1
 name: full
 about: everything
-load: { seed: 1, arrivals: { ramp: { start: 0/s } }, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true }] }
+load: { seed: 1, arrivals: {arrivals}, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true }] }
 requests:
-  - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: 8, bytes: 60B }, max_tokens: 8, output: { tokens: 8 },
+  - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: {size}, bytes: 60B }, max_tokens: 8, output: { tokens: 8 },
       stream: false, deadline: 9s, patience: 9s,
-      on_refusal: { retry: { attempts: 2, backoff: 1s, longest: 1s, jitter: 10%, honour: true, on_timeout: true, budget: 20% } } }
+      on_refusal: { retry: {retry} } }
 provider:
   listen: 127.0.0.1:0
   advertise: http://127.0.0.1:1
@@ -60,6 +60,50 @@ const TARGETS: &[&str] = &[
     "url: http://127.0.0.1:1",
 ];
 
+/// Every arrival process that has settings.
+const ARRIVALS: &[&str] = &[
+    "{ ramp: { start: 0/s } }",
+    "{ gamma: { cv: 2 } }",
+    "{ on_off: { on: 1s, off: 1s, lengths: random } }",
+    "{ oscillating: { every: 1s, factors: [1] } }",
+    "{ rounds: { every: 1s, factors: { ask: [1] } } }",
+    "{ trace: { file: f, format: csv, columns: { time: a, prompt: b, output: c }, clock: seconds, from: 0s, to: 1m,
+       speed: 1, rate: 1, zero_tokens: drop } }",
+];
+
+/// Both manners of trying again.
+const RETRIES: &[&str] = &[
+    "{ attempts: 2, backoff: 1s, longest: 1s, jitter: 10%, honour: true, on_timeout: true, budget: 20% }",
+    "{ like: openai-python, attempts: 2, budget: 20% }",
+];
+
+/// Every form of a size.
+const SIZES: &[&str] = &[
+    "8",
+    "{ fixed: 8 }",
+    "{ uniform: { from: 8, to: 9 } }",
+    "{ lognormal: { median: 8, sigma: 0.1, least: 8, most: 9 } }",
+    "{ mixture: [{ weight: 1, size: 8 }] }",
+    "{ empirical: { values: [8], weights: [1] } }",
+    "{ empirical: [8] }",
+];
+
+/// A full plan of the parts with these numbers; a trace has its own rate.
+fn full(target: usize, arrivals: usize, size: usize) -> String {
+    let arrivals = ARRIVALS[arrivals % ARRIVALS.len()];
+    let text = FULL
+        .replace("{target}", TARGETS[target % TARGETS.len()])
+        .replace("{arrivals}", arrivals)
+        .replace("{retry}", RETRIES[size % RETRIES.len()])
+        .replace("{size}", SIZES[size % SIZES.len()]);
+    if arrivals.contains("trace") { text.replace("name: a, rate: 1/s,", "name: a,") } else { text }
+}
+
+fn parsed(text: &str) -> Vec<Fault> {
+    let trace = |_: &str| Ok(Box::new(&b"a,b,c\n0,8,8\n"[..]) as Box<dyn std::io::BufRead>);
+    parse_with(text, None, &[], &|_| None, &trace).err().unwrap_or_default()
+}
+
 /// Maps whose keys are names.
 const FREE: &[&str] = &[
     "load.arrivals.rounds.factors",
@@ -75,7 +119,7 @@ const FREE: &[&str] = &[
 const PLACE: Place = Place::File { line: 1, column: 1 };
 
 fn faults(tree: &Node) -> Vec<Fault> {
-    parse(&json_text(tree), &[], &|_| None).err().unwrap_or_default()
+    parsed(&json_text(tree))
 }
 
 /// The tree as JSON text, which is YAML.
@@ -121,7 +165,12 @@ fn known(tree: &Node, path: &[String], choice: bool) -> Option<BTreeSet<String>>
 }
 
 /// The parts of the schema that may describe what stands at `path`.
-fn described<'s>(part: &'s Value, path: &[String]) -> Vec<&'s Value> {
+fn described<'s>(schema: &'s Value, part: &'s Value, path: &[String]) -> Vec<&'s Value> {
+    // a size may hold others
+    let part = match part["$ref"].as_str() {
+        Some("#/$defs/sizes") => &schema["$defs"]["sizes"],
+        _ => part,
+    };
     let branches: Vec<&Value> = match part["anyOf"].as_array() {
         Some(branches) => branches.iter().collect(),
         None => vec![part],
@@ -133,7 +182,7 @@ fn described<'s>(part: &'s Value, path: &[String]) -> Vec<&'s Value> {
             .or_else(|| branch.get("items"))
             .or_else(|| branch.get("additionalProperties").filter(|a| a.is_object()))
     };
-    branches.into_iter().filter_map(under).flat_map(|part| described(part, rest)).collect()
+    branches.into_iter().filter_map(under).flat_map(|part| described(schema, part, rest)).collect()
 }
 
 fn keys(parts: &[&Value]) -> BTreeSet<String> {
@@ -149,15 +198,15 @@ fn words(parts: &[&Value]) -> BTreeSet<String> {
 fn the_schema_has_exactly_the_keys_the_readers_know() {
     let schema = plan();
     let mut seen = 0;
-    for target in TARGETS {
-        let tree = yaml::read(&FULL.replace("{target}", target)).unwrap();
-        let wrong = parse(&FULL.replace("{target}", target), &[], &|_| None).err();
-        assert_eq!(wrong, None, "the full plan is a plan");
+    for part in 0..TARGETS.len().max(ARRIVALS.len()).max(SIZES.len()) {
+        let text = full(part, part, part);
+        let tree = yaml::read(&text).unwrap();
+        assert_eq!(parsed(&text), [], "the full plan is a plan: {text}");
         let mut all = Vec::new();
         paths(&tree, &[], &mut all);
         for (path, node) in all {
             let joined = path.join(".");
-            let parts = described(&schema, &path);
+            let parts = described(&schema, &schema, &path);
             assert!(!parts.is_empty(), "`{joined}` is not in the schema");
             if FREE.contains(&joined.as_str()) {
                 continue;
@@ -179,7 +228,10 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
             let either = |key: &str| {
                 let of_tenant =
                     joined.contains(".tenants.") && ["requests", "usual", "ceiling"].contains(&key);
+                let of_trace = ARRIVALS[part % ARRIVALS.len()].contains("trace") && key == "rate";
                 ["embedded", "spawn", "url"].contains(&key)
+                    || of_trace
+                    || joined.ends_with(".retry")
                     || joined == "checks"
                     || joined.starts_with("levers.")
                     || joined == "diff"
@@ -203,7 +255,7 @@ fn every_key_of_the_plans_is_in_the_schema() {
         paths(&yaml::read(&std::fs::read_to_string(&path).unwrap()).unwrap(), &[], &mut all);
         // what a variant sets is described where it is set
         for (step, _) in all.into_iter().filter(|(step, _)| step.len() <= 4 || step[2] != "set") {
-            let found = described(&schema, &step);
+            let found = described(&schema, &schema, &step);
             assert!(!found.is_empty(), "{}: `{}` is not in the schema", path.display(), step.join("."));
         }
         count += 1;

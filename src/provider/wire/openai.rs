@@ -239,11 +239,11 @@ impl Request {
     }
 }
 
-/// The body of a request: `words` blank-separated words padded to `bytes` of text, asking for `max_output` tokens.
-pub fn request_body(model: &str, words: Tokens, bytes: u64, max_output: Tokens, user: &str) -> String {
+/// The body of a request with the text `prompt`, asking for `max_output` tokens.
+pub fn request_body(model: &str, prompt: &str, max_output: Tokens, user: &str) -> String {
     json!({
         "model": model,
-        "messages": [{ "role": "user", "content": prompt(words.get(), bytes) }],
+        "messages": [{ "role": "user", "content": prompt }],
         "max_completion_tokens": max_output.get(),
         "user": user,
     })
@@ -252,15 +252,24 @@ pub fn request_body(model: &str, words: Tokens, bytes: u64, max_output: Tokens, 
 
 /// Exactly `words` words in exactly `bytes` bytes where that is possible (two bytes a word and more).
 pub fn prompt(words: u64, bytes: u64) -> String {
+    prompt_of(words, bytes, |nth, letters, text| {
+        let letter = |at: usize| char::from(b'a' + u8::try_from((nth as usize + at) % 26).unwrap_or(0));
+        let at = text.len();
+        text.extend((at..at + letters).map(letter));
+    })
+}
+
+/// The same of words that `write` appends, by their number and how many letters they shall have.
+///
+/// The i-th word ends where i of `words` equal parts end, so that the first n words of a text end there too.
+pub fn prompt_of(words: u64, bytes: u64, mut write: impl FnMut(u64, usize, &mut String)) -> String {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     let words = usize::try_from(words).unwrap_or(usize::MAX).max(1);
     let mut text = String::with_capacity(bytes);
     for i in 0..words {
         // the i-th word ends where i + 1 of `words` equal parts end
         let end = (bytes + 1) * (i + 1) / words - 1;
-        while text.len() < end {
-            text.push(char::from(b'a' + u8::try_from((i + text.len()) % 26).unwrap_or(0)));
-        }
+        write(i as u64, end.saturating_sub(text.len()), &mut text);
         if i + 1 < words {
             text.push(' ');
         }
@@ -361,7 +370,7 @@ mod tests {
 
     #[test]
     fn both_sides_count_what_was_asked() {
-        let body = request_body("rehearsal", Tokens::new(800), 6_000, Tokens::new(400), "u");
+        let body = request_body("rehearsal", &prompt(800, 6_000), Tokens::new(400), "u");
         let request: Request = serde_json::from_str(&body).unwrap();
         assert_eq!(request.prompt_words(), Tokens::new(800));
         assert_eq!(request.max_output(), Some(Tokens::new(400)));

@@ -33,4 +33,8 @@ impl Process for Constant {
     ) -> Duration {
         phase.rate.time_for(k)
     }
+
+    fn dispersion(&self, _rate: Rate) -> f64 {
+        0.0
+    }
 }

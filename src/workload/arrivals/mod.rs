@@ -7,19 +7,33 @@ use std::time::Duration;
 use rand_pcg::Pcg64;
 
 use super::Phase;
-use crate::units::{Node, Rate, Read, Reader, Value};
+use crate::units::{Node, Rate, Ratio, Read, Reader, Value};
 
 mod constant;
+mod gamma;
+mod on_off;
 mod oscillating;
 mod poisson;
 mod ramp;
 mod rounds;
+mod trace;
 
 pub(super) use rounds::Carry;
 pub use rounds::Rounds;
+pub(super) use trace::Playback;
+pub use trace::Trace;
 
 /// Every arrival process a plan can name, sorted.
-pub const ALL: &[Kind] = &[constant::KIND, oscillating::KIND, poisson::KIND, ramp::KIND, rounds::KIND];
+pub const ALL: &[Kind] = &[
+    constant::KIND,
+    gamma::KIND,
+    on_off::KIND,
+    oscillating::KIND,
+    poisson::KIND,
+    ramp::KIND,
+    rounds::KIND,
+    trace::KIND,
+];
 
 /// An entry of [`ALL`].
 #[derive(Debug)]
@@ -57,6 +71,27 @@ pub trait Process: Debug + Send + Sync {
     /// How callers come in rounds, if they do: then each class comes by its weight, and nothing is drawn.
     fn rounds(&self) -> Option<&Rounds> {
         None
+    }
+
+    /// The trace it plays, if it plays one: then phases have the rates of its rows.
+    fn trace(&self) -> Option<&Trace> {
+        None
+    }
+
+    /// The same with `ratio` times the callers, where that is not told by the phases' rates alone.
+    fn scaled(&self, _ratio: Ratio) -> Option<Arc<dyn Process>> {
+        None
+    }
+
+    /// Callers a second where they come closest together, in a phase of this mean rate.
+    fn peak(&self, rate: Rate) -> f64 {
+        rate.per_sec_f64()
+    }
+
+    /// The variance of a long phase's count over its mean, at `rate` callers: 0 where callers are evenly spaced, 1 where
+    /// they are independent. For the spread of what is forecast.
+    fn dispersion(&self, _rate: Rate) -> f64 {
+        1.0
     }
 }
 
@@ -102,8 +137,20 @@ impl Read for Arc<dyn Process> {
         let names: Vec<_> = ALL.iter().map(|kind| kind.name).collect();
         let (name, inner) = reader.one_of("arrival process", &names)?;
         let kind = ALL.iter().find(|kind| kind.name == name)?;
-        (kind.build)(inner.as_ref())
+        let built = (kind.build)(inner.as_ref());
+        if built.is_none() && inner.is_none() {
+            reader.fault(format!("`{name}` needs its settings: {}", kind.about));
+        }
+        built
     }
+}
+
+/// A plain number from `least` to `most`; no infinity, and nothing that is none.
+pub(super) fn number(reader: &Reader<'_>, what: &str, least: f64, most: f64) -> Option<f64> {
+    reader.parse(what, |text| {
+        let number = text.parse::<f64>().ok().filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("`{text}` is not {what} from {least} to {most}"))
+    })
 }
 
 /// For processes without settings: reports anything that stands under the name.
@@ -132,7 +179,8 @@ mod tests {
             lasts: Duration::from_secs(2_000),
             event: false,
         };
-        for kind in ALL {
+        // a trace has no rate of its own before it is read
+        for kind in ALL.iter().filter(|kind| kind.name != "trace") {
             let process = (kind.build)(None).unwrap();
             let mut stream = stream::of(7, stream::ARRIVALS);
             let (mut after, mut k) = (Duration::ZERO, 0);

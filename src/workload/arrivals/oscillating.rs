@@ -70,6 +70,10 @@ impl Process for Oscillating {
         Duration::try_from_secs_f64(steps * self.every.as_secs_f64()).unwrap_or(Duration::MAX).max(after)
     }
 
+    fn peak(&self, rate: Rate) -> f64 {
+        rate.per_sec_f64() * self.factors.0.iter().copied().fold(0.0, f64::max)
+    }
+
     fn expected(&self, phase: &Phase, _before: Option<Rate>) -> f64 {
         let step = phase.rate.per_sec_f64() * self.every.as_secs_f64();
         let steps = phase.lasts.as_secs_f64() / self.every.as_secs_f64();

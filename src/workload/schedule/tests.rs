@@ -1,30 +1,9 @@
 use super::*;
-use crate::units::{Faults, Key, Node, Place, Read, Reader, Value};
-
-const PLACE: Place = Place::File { line: 1, column: 1 };
-
-fn map(entries: Vec<(&str, Node)>) -> Node {
-    let key = |name: &str| Key { text: name.into(), place: PLACE };
-    Node {
-        place: PLACE,
-        value: Value::Map(entries.into_iter().map(|(name, node)| (key(name), node)).collect()),
-    }
-}
-
-fn text(text: &str) -> Node {
-    Node::text(text, PLACE)
-}
-
-fn list(items: Vec<Node>) -> Node {
-    Node { place: PLACE, value: Value::List(items) }
-}
-
-fn read<T: Read>(node: &Node) -> T {
-    let faults = Faults::default();
-    let value = T::read(&Reader::root(node, &faults));
-    let faults = faults.into_sorted();
-    value.unwrap_or_else(|| panic!("{faults:?}"))
-}
+use crate::units::Node;
+use crate::units::{Faults, Rate, Reader};
+use crate::workload::Phase;
+use crate::workload::testing::{list, map, read, text};
+use crate::workload::traces::Rows;
 
 fn load(arrivals: Node, phases: &[(&str, &str)]) -> Load {
     let phases = phases.iter().enumerate().map(|(i, (rate, lasts))| {
@@ -119,4 +98,118 @@ fn callers_of_a_round_come_at_once_by_tier_and_fractions_are_carried() {
     let round = |ms, fast, slow| [vec![(ms, 1u16); fast], vec![(ms, 0); slow]].concat();
     let expected = [round(500, 2, 0), round(1_500, 3, 3), round(2_500, 2, 0), round(3_500, 5, 6)].concat();
     assert_eq!(all, expected);
+}
+
+/// A load that plays the rows `(seconds, prompt, output)` with these settings.
+fn traced(rows: &[(f64, u32, u32)], more: &[(&str, &str)], phases: &[(&str, &str)]) -> Load {
+    let file: String =
+        rows.iter().map(|(at, prompt, output)| format!("{at:.3},{prompt},{output}\n")).collect();
+    let columns = [("time", "at"), ("prompt", "in"), ("output", "out")].map(|(key, name)| (key, text(name)));
+    let mut spec = vec![("file", text("x")), ("format", text("csv")), ("columns", map(columns.to_vec()))];
+    spec.extend(more.iter().map(|(key, value)| (*key, text(value))));
+    let phases = phases.iter().map(|(name, lasts)| map(vec![("name", text(name)), ("for", text(lasts))]));
+    let node = map(vec![("arrivals", map(vec![("trace", map(spec))])), ("phases", list(phases.collect()))]);
+    let mut load: Load = read(&node);
+    let trace = load.arrivals.trace().unwrap().clone();
+    let rows = Rows::read(trace.spec(), &mut format!("at,in,out\n{file}").as_bytes()).unwrap();
+    load.play(&trace, Arc::new(rows)).unwrap();
+    load
+}
+
+/// Two rows a second for 60 s, their prompts numbered.
+fn steady() -> Vec<(f64, u32, u32)> {
+    (0..120).map(|i| (f64::from(i) / 2.0, i + 1, 4)).collect()
+}
+
+fn arrivals(load: &Load) -> Vec<Arrival> {
+    let class = map(vec![
+        ("name", text("ask")),
+        ("prompt", map(vec![("tokens", text("trace"))])),
+        ("output", map(vec![("tokens", text("trace"))])),
+        ("max_tokens", text("3")),
+        ("deadline", text("9s")),
+    ]);
+    Schedule::new(load, &read(&list(vec![class]))).collect()
+}
+
+#[test]
+fn a_trace_gives_its_times_its_sizes_and_the_rates_of_its_phases() {
+    let load = traced(&steady(), &[], &[("a", "10s"), ("b", "20s"), ("c", "30s")]);
+    assert!(load.phases.iter().all(|phase| phase.rate == Rate::per_second(2).unwrap()));
+    let all = arrivals(&load);
+    assert_eq!(all.len(), 120);
+    for (i, arrival) in all.iter().enumerate() {
+        assert_eq!(arrival.due, Moment::from_millis(i as u64 * 500));
+        assert_eq!((arrival.seq, arrival.sizes.prompt.get()), (i as u64, i as u64 + 1));
+        assert_eq!(arrival.sizes.output.get(), 3, "an answer is cut at what it may have");
+        assert_eq!(arrival.sizes.hold().get(), i as u64 + 4);
+    }
+}
+
+#[test]
+fn a_shortened_phase_plays_the_beginning_of_its_own_part() {
+    let mut load = traced(&steady(), &[], &[("a", "10s"), ("b", "20s"), ("c", "30s")]);
+    load.phases.iter_mut().for_each(|phase| phase.lasts = Duration::from_secs(2));
+    load.follow_trace().unwrap();
+    let prompts: Vec<u64> = arrivals(&load).iter().map(|arrival| arrival.sizes.prompt.get()).collect();
+    assert_eq!(prompts, [1, 2, 3, 4, 21, 22, 23, 24, 61, 62, 63, 64]);
+    assert!((load.expected() - 12.0).abs() < 1e-9);
+}
+
+#[test]
+fn without_phases_a_trace_is_one_and_speed_raises_its_rate() {
+    let load = traced(&steady(), &[("speed", "2"), ("from", "10s")], &[("all", "25s")]);
+    assert_eq!(load.phases[0].rate, Rate::per_second(4).unwrap());
+    assert_eq!(arrivals(&load).last().unwrap().due, Moment::from_millis(24_750));
+    let node = map(vec![("name", text("x")), ("for", text("1s"))]);
+    assert!(Phase::read(&Reader::root(&node, &Faults::default()), true).is_some());
+    assert!(Phase::read(&Reader::root(&node, &Faults::default()), false).is_none(), "others need a rate");
+}
+
+#[test]
+fn a_rate_factor_repeats_rows_evenly_or_leaves_some_out_by_the_seed() {
+    let tripled = traced(&steady(), &[("rate", "3")], &[("all", "60s")]);
+    let all = arrivals(&tripled);
+    assert_eq!(all.len(), 360);
+    assert_eq!(all[4].due.as_nanos(), 500_000_000 + 166_666_666);
+    assert_eq!(all[4].sizes.prompt.get(), 2, "copies are as large as their row");
+    assert!(all.is_sorted_by_key(|arrival| arrival.due));
+    assert!((tripled.expected() - 360.0).abs() < 1e-6);
+
+    let third = traced(&steady(), &[("rate", "1/3")], &[("all", "60s")]);
+    let kept = arrivals(&third);
+    // 120 rows, each kept with 1/3: 40 ± 5.2
+    assert!((20..=60).contains(&kept.len()), "{}", kept.len());
+    assert!((third.expected() - 40.0).abs() < 1e-6);
+    assert_eq!(kept, arrivals(&third), "the same seed keeps the same");
+    let other = Load { seed: 8, ..third.clone() };
+    assert_ne!(kept, arrivals(&other));
+    let scaled = traced(&steady(), &[], &[("all", "60s")]).scaled(crate::units::Ratio::new(1, 3).unwrap());
+    assert_eq!(kept, arrivals(&scaled), "a rehearsal's scale is a rate factor");
+}
+
+/// Streams are split by purpose: a changed size moves no arrival, and no size of the other kind.
+#[test]
+fn a_changed_size_distribution_moves_nothing_else() {
+    let class = |prompt: Node| {
+        let uniform = map(vec![("uniform", map(vec![("from", text("1")), ("to", text("400"))]))]);
+        map(vec![
+            ("name", text("ask")),
+            ("prompt", map(vec![("tokens", prompt)])),
+            ("output", map(vec![("tokens", uniform)])),
+            ("max_tokens", text("400")),
+            ("deadline", text("9s")),
+        ])
+    };
+    let lognormal = map(vec![("lognormal", map(vec![("median", text("600")), ("sigma", text("0.8"))]))]);
+    let load = load(text("poisson"), &[("50/s", "100s")]);
+    let of = |prompt| Schedule::new(&load, &read(&list(vec![class(prompt)]))).collect::<Vec<_>>();
+    let (fixed, varied) = (of(text("800")), of(lognormal));
+    assert_eq!(fixed.len(), varied.len());
+    let mut different = 0;
+    for (a, b) in fixed.iter().zip(&varied) {
+        assert_eq!((a.due, a.class, a.sizes.output), (b.due, b.class, b.sizes.output));
+        different += u32::from(a.sizes.prompt != b.sizes.prompt);
+    }
+    assert!(different > 4_000, "{different}");
 }

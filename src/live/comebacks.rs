@@ -1,0 +1,215 @@
+//! Callers who try again: what an answer's headers tell them, and when their next attempt is due.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{DATE, RETRY_AFTER};
+
+use super::pacer::Departure;
+use crate::observe::{Answer, Attempt, RetryAfter};
+use crate::plan::Plan;
+use crate::units::Moment;
+use crate::workload::{Allowance, Class, ClassId, Mix, OnRefusal, Signs, stream};
+
+/// How long after the last phase a caller may still come back. Told to wait longer it is not waited for.
+const TAIL: Duration = Duration::from_secs(60);
+
+/// Decides who comes back, as the simulation does: the same draws, the same budgets.
+#[derive(Debug)]
+pub(super) struct Comebacks {
+    seed: u64,
+    /// Whether callers of any class try again.
+    any: bool,
+    /// Nobody comes back after this.
+    last: Moment,
+    /// How many retries each class has left.
+    allowances: Mutex<Vec<Allowance>>,
+}
+
+/// What a caller does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Comeback {
+    /// It goes away.
+    None,
+    /// It would, but later than a run waits.
+    TooLate,
+    /// It tries again.
+    Due(Departure),
+}
+
+impl Comebacks {
+    /// Of the callers of `plan`, whose load begins at `start`.
+    pub(super) fn new(plan: &Plan, start: Moment) -> Self {
+        let classes = plan.requests.classes();
+        Self {
+            seed: plan.load.seed,
+            any: classes.iter().any(|class| class.on_refusal != OnRefusal::GiveUp),
+            last: start + plan.load.end().since(Moment::ZERO) + TAIL,
+            allowances: Mutex::new(classes.iter().map(|class| Allowance::of(&class.on_refusal)).collect()),
+        }
+    }
+
+    /// Whether callers of any class try again.
+    pub(super) const fn any(&self) -> bool {
+        self.any
+    }
+
+    /// A first attempt was due.
+    pub(super) fn earn(&self, class: ClassId) {
+        if self.any {
+            self.with(class, Allowance::earn);
+        }
+    }
+
+    /// What the caller of `departure`, whose attempt ended at `at` with `signs`, does next.
+    pub(super) fn next(&self, departure: Departure, mix: &Mix, signs: &Signs, at: Moment) -> Comeback {
+        let OnRefusal::Retry(retry) = &mix.class(departure.class).on_refusal else { return Comeback::None };
+        let Attempt { seq, nth } = departure.attempt;
+        let draw = stream::draw(self.seed, stream::RETRIES, seq, u64::from(nth));
+        let Some(wait) = retry.wait(nth, signs, draw) else { return Comeback::None };
+        let due = at + wait;
+        if due > self.last {
+            return Comeback::TooLate;
+        }
+        if !self.with(departure.class, Allowance::spend) {
+            return Comeback::None;
+        }
+        let attempt = Attempt { seq, nth: nth + 1 };
+        Comeback::Due(Departure { due, attempt, probe: false, ..departure })
+    }
+
+    fn with<T: Default>(&self, class: ClassId, act: impl FnOnce(&mut Allowance) -> T) -> T {
+        let mut all = self.allowances.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get_mut(usize::from(class.0)).map(act).unwrap_or_default()
+    }
+}
+
+/// The name of the header in which SDKs count their retries.
+pub(super) const RETRY_COUNT: &str = "x-stainless-retry-count";
+
+/// The value of that header for callers who do as an SDK does.
+pub(super) fn retry_count(class: &Class, attempt: Attempt) -> Option<u16> {
+    match &class.on_refusal {
+        OnRefusal::Retry(retry) => retry.sdk().map(|_| attempt.nth),
+        OnRefusal::GiveUp => None,
+    }
+}
+
+/// What an answer tells its caller about trying again. `refused` is whether the plan takes it for a refusal.
+pub(super) fn signs(answer: &Answer, headers: &Told, refused: bool) -> Signs {
+    let told = match answer.retry_after {
+        Some(RetryAfter::After(told)) => Some(told),
+        Some(RetryAfter::Unreadable(_)) | None => None,
+    };
+    Signs {
+        status: Some(answer.status),
+        refused,
+        timed_out: false,
+        told,
+        hint: headers.hint,
+        should_retry: headers.should_retry,
+    }
+}
+
+/// What SDKs read in the headers of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Told {
+    /// `retry-after-ms`, else `retry-after` as seconds that may have a fraction, else as a date.
+    hint: Option<Duration>,
+    /// `x-should-retry`.
+    should_retry: Option<bool>,
+}
+
+impl Told {
+    /// Of these headers. Headers that tell when a limit is reset are none of them.
+    pub(super) fn read(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+        let hint = text("retry-after-ms").and_then(|text| number(text, 1e-3)).or_else(|| {
+            text(RETRY_AFTER.as_str()).and_then(|text| number(text, 1.0).or_else(|| date(text, headers)))
+        });
+        let should_retry = match text("x-should-retry") {
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            _ => None,
+        };
+        Self { hint, should_retry }
+    }
+}
+
+/// A number of units, as a float: negative numbers and what is no number are no wait, one too large is the longest.
+fn number(text: &str, unit: f64) -> Option<Duration> {
+    let seconds = text.parse::<f64>().ok().filter(|number| *number >= 0.0)? * unit;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// A date, against the answer's own.
+fn date(text: &str, headers: &HeaderMap) -> Option<Duration> {
+    let then = httpdate::parse_http_date(text).ok()?;
+    let now = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
+    then.duration_since(now).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(pairs: &[(&'static str, &'static str)]) -> Told {
+        let headers = pairs.iter().map(|(k, v)| (k.parse().unwrap(), http::HeaderValue::from_static(v)));
+        Told::read(&headers.collect())
+    }
+
+    fn hint(pairs: &[(&'static str, &'static str)]) -> Option<u128> {
+        told(pairs).hint.map(|hint| hint.as_millis())
+    }
+
+    /// As in openai/openai-python#1102: of two headers with different precision clients take the finer.
+    #[test]
+    fn the_header_in_milliseconds_comes_first() {
+        assert_eq!(hint(&[("retry-after-ms", "4321"), ("retry-after", "5")]), Some(4_321));
+        assert_eq!(hint(&[("retry-after-ms", "4321")]), Some(4_321));
+        assert_eq!(hint(&[("retry-after-ms", "4321"), ("retry-after", "60")]), Some(4_321));
+        assert_eq!(hint(&[("retry-after-ms", "soon"), ("retry-after", "5")]), Some(5_000));
+    }
+
+    /// As in urllib3/urllib3#2861: a fraction of a second is read as one.
+    #[test]
+    fn fractions_of_a_second_are_kept() {
+        let all = ["0.503", "1.5", " 2.5 ", "0.0"].map(|text| hint(&[("retry-after", text)]));
+        assert_eq!(all, [Some(503), Some(1_500), Some(2_500), Some(0)]);
+    }
+
+    /// As in bug-ops/zeph#6496: what a float parser takes and a duration cannot hold is no panic.
+    #[test]
+    fn no_value_is_a_panic() {
+        for text in ["-5", "-1.5", "nan", "", "soon", "-inf"] {
+            assert_eq!(hint(&[("retry-after", text)]), None, "{text}");
+        }
+        for text in ["inf", "1e10000", "1e300"] {
+            assert_eq!(told(&[("retry-after", text)]).hint, Some(Duration::MAX), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_held_against_the_answers_own() {
+        let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(hint(&[date, ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")]), Some(30_000));
+        assert_eq!(hint(&[date, ("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")]), None, "it has passed");
+        assert_eq!(hint(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")]), None);
+    }
+
+    /// As in openai/openai-python#937, openai/openai-dotnet#838 and CortexLM/cortex-code#407: headers that tell when a
+    /// limit is reset, in whatever form, are no time to come back; -1 and 0 in them say nothing.
+    #[test]
+    fn reset_headers_are_no_retry_after() {
+        for reset in ["55", "-1", "0", "1s", "1m30s", "6m0s", "17ms", "1372700873"] {
+            for name in
+                ["x-rate-limit-reset-tokens", "x-ratelimit-reset-tokens", "x-ratelimit-reset-requests"]
+            {
+                assert_eq!(told(&[(name, reset)]), Told::default(), "{name}: {reset}");
+            }
+        }
+        assert_eq!(told(&[("x-should-retry", "true")]).should_retry, Some(true));
+        assert_eq!(told(&[("x-should-retry", "yes")]).should_retry, None);
+    }
+}
