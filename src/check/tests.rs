@@ -211,12 +211,14 @@ fn interrupted_comes_before_invalid_before_failed_before_no_data() {
 #[test]
 fn every_fault_of_ours_makes_the_run_invalid() {
     let plan = smoke().plan();
-    let spoils: [(&str, OurFault); 5] = [
+    let spoils: [(&str, OurFault); 7] = [
         ("lag p99", |m| (0..500).for_each(|_| m.lag.record(Duration::from_millis(41)))),
         ("not sent in time", |m| {
             (0..10).for_each(|i| arrive(m, &record(8_000 + i, 4_000, 0, Outcome::Unsent)))
         }),
         ("one side only", |m| m.unjoined = 200),
+        ("stood still", |m| m.vital(Vital::GeneratorStuck { at: Moment::from_secs(5) })),
+        ("no port, descriptor or memory left for 1 requests", |m| m.unsent.exhausted = 1),
         ("stopped answering", |m| m.vital(Vital::ProviderSilent { at: Moment::from_secs(5) })),
         ("the clock was set", |m| m.vital(Vital::ClockStep { at: Moment::from_secs(5), seconds: -30.0 })),
     ];

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::{Scene, words};
+use crate::measure::UnsentBy;
 use crate::observe::Outcome;
 use crate::units::{Moment, show_duration};
 
@@ -18,6 +19,8 @@ pub struct Validity {
     pub unsent: u64,
     /// Their share of all that were offered.
     pub unsent_share: f64,
+    /// Attempts that were not sent, by why not.
+    pub unsent_by: UnsentBy,
     /// Requests seen on one side only.
     pub unjoined: u64,
     /// Their share of all attempts.
@@ -40,6 +43,7 @@ impl Validity {
             lag_limit: plan.lag_limit(),
             unsent,
             unsent_share: share(unsent, measures.offered),
+            unsent_by: measures.unsent,
             unjoined: measures.unjoined,
             unjoined_share: share(measures.unjoined, measures.attempts.total()),
             achieved: measures.achieved(),
@@ -73,9 +77,17 @@ impl Validity {
         if self.unsent_share > limits.unsent.get() {
             let count = words::thousands(self.unsent);
             add(format!(
-                "{count} of {} requests were not sent in time (limit {})",
+                "{count} of {} requests were not sent in time (limit {}){}",
                 words::thousands(measures.offered),
-                limits.unsent
+                limits.unsent,
+                by_reason(&self.unsent_by)
+            ));
+        }
+        let exhausted = self.unsent_by.exhausted;
+        if exhausted > 0 {
+            add(format!(
+                "this machine had no port, descriptor or memory left for {} requests: see `run --dry-run` for what the plan needs",
+                words::thousands(exhausted)
             ));
         }
         if self.unjoined_share > limits.unjoined.get() {
@@ -99,6 +111,9 @@ impl Validity {
                 words::seconds(at.as_secs_f64())
             ));
         }
+        if let Some(at) = measures.vitals.generator_stuck {
+            add(format!("the generator stood still {} into the run", words::seconds(at.as_secs_f64())));
+        }
         for (at, seconds) in measures.vitals.clock_steps.iter().filter(|(_, seconds)| seconds.abs() >= STEP) {
             add(format!(
                 "the clock was set by {seconds:.1} s, {} into the run",
@@ -107,6 +122,18 @@ impl Validity {
         }
         reasons
     }
+}
+
+/// Why requests were not sent, where there is a reason to name.
+fn by_reason(by: &UnsentBy) -> String {
+    let named = [
+        (by.late, "too late"),
+        (by.outstanding, "over max_outstanding"),
+        (by.exhausted, "without a port or descriptor"),
+    ];
+    let named = named.iter().filter(|(count, _)| *count > 0);
+    let parts: Vec<_> = named.map(|(count, why)| format!("{} {why}", words::thousands(*count))).collect();
+    if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) }
 }
 
 /// From which second on requests were sent too late.

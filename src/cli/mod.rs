@@ -22,6 +22,7 @@ mod report;
 mod reports;
 mod run;
 mod schema;
+mod selftest;
 pub mod serve;
 mod signals;
 mod simulate;
@@ -48,6 +49,7 @@ enum Command {
     Report(report::Args),
     Run(run::Args),
     Schema(schema::Args),
+    Selftest(selftest::Args),
     Serve(serve::ServeArgs),
     Simulate(simulate::Args),
     Validate(validate::Args),
@@ -63,6 +65,7 @@ impl Cli {
             Command::Report(args) => args.run(),
             Command::Run(args) => args.run(self.quiet),
             Command::Schema(args) => args.run(),
+            Command::Selftest(args) => args.run(self.quiet),
             Command::Serve(args) => args.run(self.quiet),
             Command::Simulate(args) => args.run(self.quiet),
             Command::Validate(args) => args.run(self.quiet),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::dashboard::{self, Dashboard};
 use super::load::{PlanArgs, TargetArgs};
 use super::progress::Progress;
-use super::{complain, exit, faults, signals};
+use super::{complain, exit, faults, selftest, signals};
 use crate::check::{Judgement, RunVerdict, Scene};
 use crate::forecast::Forecast;
 use crate::live::{self, Board, Ended, Log, LogFile, Needs, Options, Run, Standing, Stop, Written};
@@ -34,6 +34,10 @@ pub(super) struct Args {
     /// Show what would happen and what it would take, and send nothing
     #[arg(long)]
     dry_run: bool,
+
+    /// Run it although `tenfold selftest` found that this machine does not keep up with such a plan
+    #[arg(long)]
+    beyond_limits: bool,
 
     /// The form of the result on stdout
     #[arg(long, default_value = "text", value_parser = format)]
@@ -88,6 +92,12 @@ impl Args {
         }
         let plan = loaded.plan.rehearsed();
         let (event, rehearsal) = (Forecast::of(&loaded.plan), Forecast::of(&plan));
+        if let Some(why) =
+            selftest::beyond(&plan, forwarded(&plan, &rehearsal)).filter(|_| !self.beyond_limits)
+        {
+            complain(&format!("error: {}\n", lines(&why)));
+            return exit::COULD_NOT_RUN;
+        }
         let whole = Arc::new(Whole { plan, event, rehearsal });
         let told = if self.dry_run { self.show(&whole) } else { self.rehearse(&whole, quiet) };
         told.unwrap_or_else(|failure| {
@@ -197,6 +207,12 @@ impl Args {
         print(&text);
         Ok(report)
     }
+}
+
+/// Requests a second that reach the provider at most: what its quota and the gateway let through of the busiest phase.
+fn forwarded(plan: &Plan, forecast: &Forecast) -> f64 {
+    let peak = plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64()).fold(0.0, f64::max);
+    peak.min(forecast.basis.served)
 }
 
 /// What all runs of one call share.

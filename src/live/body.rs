@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::prompts::Text;
 use super::{Clock, LiveError, Seen};
@@ -53,7 +54,7 @@ impl Template {
     pub(super) fn body(&self, id: String, prompt: Tokens, written: Arc<Written>) -> Stamped {
         let parts =
             [self.head.clone(), self.text.first(prompt), self.between.clone(), id.into(), self.tail.clone()];
-        Stamped { parts, next: 0, written }
+        Stamped { parts, next: 0, written, permit: None }
     }
 }
 
@@ -99,6 +100,15 @@ pub(super) struct Stamped {
     parts: [Bytes; 5],
     next: usize,
     written: Arc<Written>,
+    /// Let go once it is written.
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Stamped {
+    /// Holds `permit` until the body is first asked for, or dropped.
+    pub(super) fn until_written(&mut self, permit: OwnedSemaphorePermit) {
+        self.permit = Some(permit);
+    }
 }
 
 impl Body for Stamped {
@@ -111,6 +121,7 @@ impl Body for Stamped {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         if self.next == 0 {
             self.written.mark(self.written.clock.now());
+            self.permit = None;
         }
         let next = self.next;
         let part = self.parts.get_mut(next).map(std::mem::take);

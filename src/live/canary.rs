@@ -9,8 +9,9 @@ use tokio::runtime::Runtime;
 use super::body::{Template, Written};
 use super::request::{Errand, Wire};
 use super::run::Stop;
+use super::sender::Outgoing;
 use super::target::{Target, pause};
-use super::trouble::{self, Trouble};
+use super::trouble::Trouble;
 use super::{Arrived, Carriers, Clock, LiveError, ProviderShell, client, reading};
 use crate::observe::{Attempt, Broken};
 use crate::plan::Plan;
@@ -104,6 +105,10 @@ fn once(chain: Chain<'_>, nth: u16, stop: &Stop) -> Result<Carriers, String> {
             "no connection to {base} could be made ({}): is it running there? (--wait-ready 60s waits for it)",
             how.words()
         )),
+        Err(Lost::Trouble(Trouble::Broken(Broken::Untrusted))) => Err(format!(
+            "the certificate of {base} is signed by nobody this machine trusts, or is not for that name: name its issuer in \
+             target.request.ca_file, or take any certificate with target.request.insecure: true"
+        )),
         Err(Lost::Trouble(Trouble::Broken(how))) => Err(format!(
             "{base} {}, and {seen}: is it an HTTP server, and is its upstream {provider}?",
             match how {
@@ -145,11 +150,11 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
         .map_err(Lost::Text)?
         .body(text.clone(), class.prompt.least(), Arc::clone(&written));
     let errand = Errand { id: &id, text: &text, class, remaining: patience, unix: chain.clock.unix() };
-    let request = chain.wire.request(errand, reqwest::Body::wrap(body));
+    let headers = chain.wire.headers(errand);
     let talk = async {
-        let mut response = chain.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
-        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        let body = client::whole_body(response).await?;
+        let mut reply = chain.wire.sender.send(Box::new(Outgoing { headers, body })).await?;
+        let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
+        let body = client::whole_body(reply).await?;
         let answer = reading::answer(status, &headers, &body, &chain.plan.expect.refusal);
         Ok((status, answer.usable, String::from_utf8_lossy(&body).into_owned()))
     };

@@ -6,21 +6,22 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
 
 use super::body::{Template, Written};
 use super::comebacks::{self, Comeback, Comebacks, RETRY_COUNT, Told};
 use super::evidence::{Evidence, Locker};
-use super::pacer::{Departure, Fate, fate};
-use super::pacing::Paced;
+use super::pacer::{Departure, Fate, Pacer, fate};
+use super::pacing::{self, Paced, Timer};
 use super::request::{Errand, Wire};
-use super::trouble::{self, Trouble};
+use super::sender::{Outgoing, Reply};
+use super::trouble::Trouble;
 use super::{Clock, LiveError, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
 use crate::plan::{Plan, Refusal};
 use crate::units::Moment;
-use crate::workload::{Class, Cohort, Late, Mix, OnRefusal, Signs};
+use crate::workload::{Arrival, Class, Cohort, Late, Mix, OnRefusal, Signs};
 
 /// The most of a body that is read.
 const LARGEST: usize = 1 << 20;
@@ -42,7 +43,7 @@ pub(super) struct Callers {
     locker: Mutex<Locker>,
     clock: Clock,
     out: Sender<Seen>,
-    returns: Sender<Departure>,
+    returns: UnboundedSender<Departure>,
     paced: Arc<Paced>,
 }
 
@@ -51,9 +52,9 @@ pub(super) struct Callers {
 pub(super) struct Ends {
     /// Sightings go here.
     pub(super) out: Sender<Seen>,
-    /// Returning callers go back to the pacing thread here.
-    pub(super) returns: Sender<Departure>,
-    /// What the pacing thread counts.
+    /// Returning callers go back to the pacing path here.
+    pub(super) returns: UnboundedSender<Departure>,
+    /// What the pacing path counts.
     pub(super) paced: Arc<Paced>,
 }
 
@@ -105,12 +106,6 @@ impl Callers {
     fn say(&self, sighting: Sighting) {
         // nobody listens any more once the run is over
         let _ = self.out.send(Seen::Sighting(sighting));
-    }
-
-    /// Begins what the pacing thread has handed out.
-    fn take(self: &Arc<Self>, departure: Departure) {
-        self.begin(departure);
-        self.paced.settle();
     }
 
     /// Begins an exchange, or says why not.
@@ -219,28 +214,36 @@ impl Callers {
         now: Moment,
         written: &Arc<Written>,
     ) -> Result<(Answer, Told, Moment), Trouble> {
-        let id = self.wire.id(departure.attempt, departure.sizes.output);
-        let text = id.to_string();
-        let body = self.templates[usize::from(departure.class.0)].body(
-            text.clone(),
-            departure.sizes.prompt,
-            Arc::clone(written),
-        );
-        let remaining = (departure.due + class.deadline).since(now);
-        let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
-        let mut request = self.wire.request(errand, reqwest::Body::wrap(body));
-        if let Some(count) = comebacks::retry_count(class, departure.attempt) {
-            request.headers_mut().insert(RETRY_COUNT, count.into());
-        }
-        let mut response = self.wire.http.execute(request).await.map_err(|e| trouble::of(&e, false))?;
-        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        let body = whole_body(response).await?;
+        let mut reply = self.wire.sender.send(self.outgoing(departure, class, now, written)).await?;
+        let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
+        let body = whole_body(reply).await?;
         let at = self.clock.now();
         if self.refusal(status) {
             let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
             locker.keep(departure.attempt, at, status, &headers, &body);
         }
         Ok((reading::answer(status, &headers, &body, &self.expect), Told::read(&headers), at))
+    }
+
+    /// The request of an attempt that is sent at `now`.
+    fn outgoing(
+        &self,
+        departure: Departure,
+        class: &Class,
+        now: Moment,
+        written: &Arc<Written>,
+    ) -> Box<Outgoing> {
+        let Departure { attempt, sizes, .. } = departure;
+        let id = self.wire.id(attempt, sizes.output);
+        let text = id.to_string();
+        let remaining = (departure.due + class.deadline).since(now);
+        let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
+        let mut headers = self.wire.headers(errand);
+        if let Some(count) = comebacks::retry_count(class, attempt) {
+            headers.insert(RETRY_COUNT, count.into());
+        }
+        let template = &self.templates[usize::from(departure.class.0)];
+        Box::new(Outgoing { headers, body: template.body(text, sizes.prompt, Arc::clone(written)) })
     }
 
     fn refusal(&self, status: u16) -> bool {
@@ -263,16 +266,16 @@ impl Callers {
         let Some(due) = due else { return };
         let attempt = Attempt { nth: 1, ..departure.attempt };
         if self.returns.send(Departure { due, attempt, probe: true, ..departure }).is_err() {
-            // the pacing thread has ended, so the last phase has
+            // nothing is due any more: the last phase is over
             self.paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
 /// Reads a body to its end, or to [`LARGEST`].
-pub(super) async fn whole_body(mut response: reqwest::Response) -> Result<Vec<u8>, Trouble> {
+pub(super) async fn whole_body(mut reply: Reply) -> Result<Vec<u8>, Trouble> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| trouble::of(&e, true))? {
+    while let Some(chunk) = reply.chunk().await? {
         if body.len() + chunk.len() > LARGEST {
             return Err(Trouble::Broken(Broken::TooLarge));
         }
@@ -305,35 +308,52 @@ impl Drop for Open {
     }
 }
 
-/// Starts the client's thread. It ends when nothing more is due and no exchange is open, or at once when `quit` turns
-/// true; what is open then is dropped.
-pub(super) fn start(
+/// Tasks of the runtime between two looks at what has come in: whatever is due waits for so many at most.
+const TASKS_A_LOOK: u32 = 16;
+
+/// Starts the client's thread, which paces `pacer` and sends what is due. It ends when nothing more is due and no
+/// exchange is open, or at once when `quit` turns true; what is open then is dropped.
+pub(super) fn start<S>(
     callers: Arc<Callers>,
-    mut due: UnboundedReceiver<Departure>,
+    pacer: Pacer<S>,
+    ends: pacing::Ends,
     mut quit: watch::Receiver<bool>,
     ping: impl Future<Output = ()> + Send + 'static,
-) -> Result<JoinHandle<()>, LiveError> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LiveError::Thread)?;
+) -> Result<JoinHandle<io::Result<()>>, LiveError>
+where
+    S: Iterator<Item = Arrival> + Send + 'static,
+{
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let sender = Arc::clone(&callers);
+    builder.enable_all().event_interval(TASKS_A_LOOK).on_thread_park(move || sender.wire.sender.rest());
+    let runtime = builder.build().map_err(LiveError::Thread)?;
+    let timer = {
+        let _inside = runtime.enter();
+        Timer::new(callers.clock).map_err(LiveError::Thread)?
+    };
     let body = move || {
         super::priority::run_before_others();
-        runtime.block_on(async {
+        let ended = runtime.block_on(async {
             let ping = tokio::spawn(ping);
             let work = async {
-                while let Some(departure) = due.recv().await {
-                    callers.take(departure);
-                }
-                while callers.open() > 0 {
+                let paced = pacing::pace(pacer, timer, ends, &callers.paced, |due| callers.begin(due)).await;
+                callers.paced.over();
+                while paced.is_ok() && callers.open() > 0 {
                     callers.closed.notified().await;
                 }
+                paced
             };
-            tokio::select! {
-                () = work => {}
-                _ = quit.wait_for(|quit| *quit) => {}
-            }
+            let ended = tokio::select! {
+                biased;
+                paced = work => paced,
+                _ = quit.wait_for(|quit| *quit) => Ok(()),
+            };
+            callers.paced.over();
             ping.abort();
+            ended
         });
         runtime.shutdown_background();
+        ended
     };
     thread::Builder::new().name("client".into()).spawn(body).map_err(|e: io::Error| LiveError::Thread(e))
 }

@@ -30,16 +30,21 @@ impl Clock {
     /// Blocks the calling thread until `at`; returns at once if that has passed. It never returns early, and it sleeps
     /// to an absolute instant, so that a late wake-up does not add to the next.
     pub fn sleep_until(&self, at: Moment) {
-        let nanos = self.epoch.saturating_add(at.as_nanos());
-        let until = Timespec {
-            tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
-        };
+        let until = self.timespec(at);
         while self.now() < at {
             if clock_nanosleep_absolute(SleepClock::Monotonic, &until).is_err() {
                 // a signal, or a kernel without this call: the loop looks at the clock again
                 thread::sleep(at.since(self.now()).min(Duration::from_micros(100)));
             }
+        }
+    }
+
+    /// The same instant on `CLOCK_MONOTONIC`, for timers of the kernel.
+    pub(super) fn timespec(&self, at: Moment) -> Timespec {
+        let nanos = self.epoch.saturating_add(at.as_nanos());
+        Timespec {
+            tv_sec: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+            tv_nsec: i64::try_from(nanos % 1_000_000_000).unwrap_or(0),
         }
     }
 

@@ -1,9 +1,9 @@
-//! Everyone at work during the load: the pacing thread, the client, the sampler of memory.
+//! Everyone at work during the load: the client, which paces and sends, and the sampler of memory.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 
 use tokio::sync::watch;
@@ -13,11 +13,19 @@ use super::memory::Sampler;
 use super::pacer::Pacer;
 use super::pacing::{self, Paced};
 use super::request::{self, Wire};
-use super::target::Target;
 use super::{Clock, Evidence, LiveError, Seen, ping};
 use crate::plan::Plan;
 use crate::units::Moment;
 use crate::workload::Schedule;
+
+/// What the load goes to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Goal<'a> {
+    /// Its scheme and authority.
+    pub(super) base: &'a str,
+    /// The process whose tree's memory is its own, if one is known.
+    pub(super) pid: Option<u32>,
+}
 
 /// The threads of a load.
 #[derive(Debug)]
@@ -25,8 +33,7 @@ pub(super) struct Crew {
     callers: Arc<Callers>,
     paced: Arc<Paced>,
     quit: watch::Sender<bool>,
-    pacing: JoinHandle<()>,
-    client: JoinHandle<()>,
+    client: JoinHandle<io::Result<()>>,
     _sampler: Sampler,
 }
 
@@ -35,27 +42,25 @@ impl Crew {
     pub(super) fn start(
         plan: &Plan,
         wire: Wire,
-        target: &Target,
+        target: &Goal<'_>,
         clock: Clock,
         start: Moment,
         out: Sender<Seen>,
     ) -> Result<Self, LiveError> {
         let sampler = Sampler::start(target.pid, clock, out.clone()).map_err(LiveError::Thread)?;
-        let (returns, coming) = mpsc::channel();
-        let (due, to_send) = tokio::sync::mpsc::unbounded_channel();
+        let (returns, coming) = tokio::sync::mpsc::unbounded_channel();
         let (quit, quitting) = watch::channel(false);
         let paced = Arc::new(Paced::default());
         let ends = client::Ends { out: out.clone(), returns, paced: Arc::clone(&paced) };
         let callers = Callers::new(plan, wire, clock, start, ends)?;
         // a client of its own: a ping shares no connection and waits for none
-        let health = request::join(&target.base, &plan.target.request.health)?;
+        let health = request::join(target.base, &plan.target.request.health)?;
         let own = request::client(&plan.target.request)?.build().map_err(LiveError::Client)?;
         let ping = ping::ping(own, health, clock, out.clone());
-        let client = client::start(Arc::clone(&callers), to_send, quitting, ping)?;
         let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
-        let ends = pacing::Ends { returns: coming, due, out };
-        let pacing = pacing::start(pacer, clock, ends, Arc::clone(&paced)).map_err(LiveError::Thread)?;
-        Ok(Self { callers, paced, quit, pacing, client, _sampler: sampler })
+        let ends = pacing::Ends { returns: coming, out };
+        let client = client::start(Arc::clone(&callers), pacer, ends, quitting, ping)?;
+        Ok(Self { callers, paced, quit, client, _sampler: sampler })
     }
 
     /// Everything due before this instant has been said to be due.
@@ -65,17 +70,15 @@ impl Crew {
 
     /// Whether the arrivals are over and no request is open.
     pub(super) fn is_done(&self) -> bool {
-        self.pacing.is_finished() && self.client.is_finished()
+        self.client.is_finished()
     }
 
     /// Ends everyone, whatever is open. Gives the evidence, and how many returning callers were not waited for.
     pub(super) fn dismiss(self) -> Result<(Vec<Evidence>, u64), LiveError> {
-        self.paced.stop.store(true, Ordering::Release);
         // no receiver is left if the client has ended by itself
         let _ = self.quit.send(true);
         let died = |_| LiveError::Thread(io::Error::other("a thread of the load panicked"));
-        self.pacing.join().map_err(died)?;
-        self.client.join().map_err(died)?;
+        self.client.join().map_err(died)?.map_err(LiveError::Thread)?;
         Ok((self.callers.take_evidence(), self.paced.not_waited_for.load(Ordering::Relaxed)))
     }
 }

@@ -13,7 +13,7 @@ use super::{Clock, Log, ProviderShell, abort};
 use crate::measure::{Fold, Measures, Snapshot, Vital};
 use crate::observe::Sighting;
 use crate::plan::{AbortRule, Plan};
-use crate::units::Moment;
+use crate::units::{Moment, show_duration};
 
 /// From one turn to the next.
 const TURN: Duration = Duration::from_millis(20);
@@ -29,6 +29,11 @@ const PROVIDER: Duration = Duration::from_secs(1);
 const SILENT: u32 = 3;
 /// How long the end of work at the provider is waited for when no request is open any more.
 const GHOSTS: Duration = Duration::from_secs(120);
+
+/// Arrivals that are due and not begun for so long are a sender that stands still.
+const STUCK: Duration = Duration::from_secs(5);
+/// In so many turns in a row it must be seen.
+const LOOKS: u32 = 10;
 
 /// Why a run is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +60,8 @@ pub(super) struct Desk {
     at_work: Moment,
     unanswered: u32,
     target_gone: bool,
+    /// So many turns in a row the sender has stood still.
+    still: u32,
     /// Where it is left how the run stands, if anywhere.
     pub(super) board: Option<Board>,
 }
@@ -83,6 +90,7 @@ impl Desk {
             at_work: Moment::ZERO,
             unanswered: 0,
             target_gone: false,
+            still: 0,
             board: None,
         }
     }
@@ -107,6 +115,9 @@ impl Desk {
             if stop.asked() {
                 return Over::Asked;
             }
+            if let Some(why) = self.stuck(now, paced) {
+                return Over::Aborted(why);
+            }
             if turn.is_multiple_of(LOOK) {
                 self.look_after(target);
             }
@@ -129,6 +140,19 @@ impl Desk {
             }
         }
         Over::Played
+    }
+
+    /// Follows a load that has neither provider nor target of ours, until it is over.
+    pub(super) fn follow(&mut self, crew: &Crew) {
+        loop {
+            let done = crew.is_done();
+            let paced = crew.paced_until();
+            self.take();
+            self.release(self.clock.now(), paced);
+            if done {
+                return;
+            }
+        }
     }
 
     /// Ends the measuring. Gives what was measured, the end on the load's time line, and how many sightings came too
@@ -166,6 +190,16 @@ impl Desk {
     fn release(&mut self, now: Moment, paced: Moment) {
         let (fold, start) = (&mut self.fold, self.start);
         self.order.release(now, paced, |seen| into(fold, start, seen));
+    }
+
+    /// Ends the run if the sender stands still. Not at the first look: after a halt of the whole machine it has yet to
+    /// wake up.
+    fn stuck(&mut self, now: Moment, paced: Moment) -> Option<String> {
+        let why = stuck(now, paced.max(self.start));
+        self.still = if why.is_some() { self.still + 1 } else { 0 };
+        let why = why.filter(|_| self.still >= LOOKS)?;
+        self.order.push(Seen::Vital(Vital::GeneratorStuck { at: now }));
+        Some(why)
     }
 
     fn look_after(&mut self, target: &mut Target) {
@@ -206,10 +240,33 @@ impl Desk {
     }
 }
 
+/// Says that nothing was sent for long though something was due: the run would show a freeze of our own making.
+fn stuck(now: Moment, paced: Moment) -> Option<String> {
+    let behind = now.since(paced);
+    (behind >= STUCK).then(|| {
+        format!("the generator stood still: an arrival due {} ago was not begun", show_duration(behind))
+    })
+}
+
 /// Folds something seen, moved to the time line of the load that began at `start`.
 fn into(fold: &mut Fold, start: Moment, seen: Seen) {
     match seen.since(start) {
         Seen::Sighting(sighting) => fold.see(sighting),
         Seen::Vital(vital) => fold.vital(vital),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As in vllm-project/guidellm#431: a sender that freezes between two phases ends the run, and is not waited for.
+    #[test]
+    fn a_sender_that_stands_still_is_noticed_and_one_that_is_late_is_not() {
+        let paced = Moment::from_secs(10);
+        assert_eq!(stuck(paced + Duration::from_millis(4_900), paced), None);
+        assert_eq!(stuck(Moment::from_secs(3), Moment::NEVER), None, "nothing more is due");
+        let why = stuck(Moment::from_secs(16), paced).unwrap();
+        assert!(why.contains("stood still") && why.contains("6 s"), "{why}");
     }
 }

@@ -28,6 +28,8 @@ mod reading;
 mod request;
 mod run;
 mod seen;
+pub mod selftest;
+mod sender;
 mod target;
 #[cfg(test)]
 mod testing;

@@ -13,13 +13,12 @@ use crate::observe::Attempt;
 use crate::units::Moment;
 use crate::workload::{Arrival, ClassId, Late, Load, Sizes, Span};
 
-/// Above this rate one wake-up sends everything due within [`GRAIN`]: a wake-up for each request would cost
-/// more
-/// than the request.
+/// Above this rate one wake-up sends everything due within [`GRAIN`]: a wake-up for each request would cost more than
+/// the request.
 const COALESCE_ABOVE: f64 = 5_000.0;
 
 /// How long a wake-up waits for others to fall due, at such a rate.
-const GRAIN: Duration = Duration::from_micros(150);
+const GRAIN: Duration = Duration::from_micros(200);
 
 /// An attempt to be made. They order by due time, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -268,6 +267,27 @@ mod tests {
         assert_eq!(handed.len(), 20_000);
         assert!(wakes <= 20_000 / 3, "{wakes} wake-ups");
         assert!(handed.iter().all(|(d, at, _)| *at >= d.due && at.since(d.due) <= GRAIN));
+    }
+
+    /// As in nats-io/nats.rs#875 and tokio-rs/tokio#6029: a sleeper that only knows whole milliseconds, and that now and then
+    /// is not asked for 21 ms, loses no arrival, fires none early and does not drift.
+    #[test]
+    fn a_coarse_sleeper_keeps_five_thousand_a_second() {
+        let mut asleep = Moment::ZERO;
+        let load = load("5000/s", 5, Late::Send);
+        let mut pacer = Pacer::new(arrivals_of(&load), &load, Moment::ZERO);
+        let (mut lateness, mut out, mut wakes) = (Vec::new(), Vec::new(), 0u64);
+        while let Some(wake) = pacer.wake_at() {
+            let whole = wake.as_nanos().div_ceil(1_000_000) + if wakes % 2_500 == 2_499 { 21 } else { 0 };
+            asleep = asleep.max(Moment::from_millis(whole));
+            wakes += 1;
+            pacer.due(asleep, &mut out);
+            lateness.extend(out.drain(..).map(|(departure, _)| asleep.since(departure.due)));
+        }
+        assert_eq!(lateness.len(), 25_000);
+        lateness[24_000..].iter().for_each(|late| assert!(*late <= Duration::from_millis(23)));
+        lateness.sort_unstable();
+        assert!(lateness[24_750] <= Duration::from_millis(2), "{:?}", lateness[24_750]);
     }
 
     #[test]

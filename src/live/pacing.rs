@@ -1,14 +1,21 @@
-//! The pacing thread: it sleeps to absolute instants and blocks on nothing else.
+//! The path of what is due: a timer of the kernel, set to absolute instants, on the thread that sends.
+//!
+//! The timer wakes the client's runtime itself, and what is due is begun before anything that came in with it. A thread
+//! of its own that hands departures over was measured beside it: on one core each hand-over is a change of threads,
+//! which costs as much as the precision it was to bring.
 
 use std::io;
-use std::num::NonZeroU64;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::pacer::{Departure, Fate, Pacer};
 use super::{Clock, Seen};
@@ -16,21 +23,16 @@ use crate::observe::{Sighting, Unsent};
 use crate::units::Moment;
 use crate::workload::Arrival;
 
-/// The last stretch before an instant is slept precisely; before it the thread listens for returning callers.
-const PRECISE: Duration = Duration::from_millis(1);
-
-/// The longest the thread listens without looking whether the run was stopped.
+/// How often it is looked whether anybody can still come back, once the last phase is over.
 const LISTEN: Duration = Duration::from_millis(100);
 
-/// What the pacing thread shares with the others.
+/// What the pacing path shares with the others.
 #[derive(Debug, Default)]
 pub(super) struct Paced {
     /// Everything due before this instant (in nanoseconds) has been said to be due.
     until: AtomicU64,
     /// Returning callers whose time comes after the last phase.
     pub(super) not_waited_for: AtomicU64,
-    /// Ends the thread.
-    pub(super) stop: AtomicBool,
     /// Attempts that may still lead to another: those that have not ended, and callers on their way back.
     owed: AtomicU64,
 }
@@ -39,6 +41,11 @@ impl Paced {
     /// Everything due before this instant has been said to be due.
     pub(super) fn until(&self) -> Moment {
         Moment::from_nanos(self.until.load(Ordering::Acquire))
+    }
+
+    /// Nothing more will be due.
+    pub(super) fn over(&self) {
+        self.until.store(u64::MAX, Ordering::Release);
     }
 
     /// An attempt has begun, or a caller is on its way back: the load is not over before it is settled.
@@ -57,46 +64,65 @@ impl Paced {
     }
 }
 
-/// The ends of the channels the pacing thread holds.
+/// The ends of the channels the pacing path holds.
 #[derive(Debug)]
 pub(super) struct Ends {
     /// Returning callers come in here.
-    pub(super) returns: Receiver<Departure>,
-    /// What is due goes to the client here.
-    pub(super) due: UnboundedSender<Departure>,
+    pub(super) returns: UnboundedReceiver<Departure>,
     /// Sightings go here.
     pub(super) out: Sender<Seen>,
 }
 
-/// Starts the thread. It ends after the last phase, or when it is stopped, and closes its channels then.
-pub(super) fn start<S>(
-    pacer: Pacer<S>,
+/// A timer of the kernel: no slack is added to it, and an instant that has passed fires at once.
+#[derive(Debug)]
+pub(super) struct Timer {
+    fd: AsyncFd<OwnedFd>,
     clock: Clock,
-    ends: Ends,
-    paced: Arc<Paced>,
-) -> io::Result<JoinHandle<()>>
-where
-    S: Iterator<Item = Arrival> + Send + 'static,
-{
-    thread::Builder::new().name("pacing".into()).spawn(move || {
-        super::priority::run_before_others();
-        // the kernel may otherwise add 50 µs to each sleep; without the permission it does
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1_000));
-        pace(pacer, clock, &ends, &paced);
-        paced.until.store(u64::MAX, Ordering::Release);
-    })
 }
 
-fn pace<S: Iterator<Item = Arrival>>(mut pacer: Pacer<S>, clock: Clock, ends: &Ends, paced: &Paced) {
+impl Timer {
+    /// One for instants of `clock`. Must be called within a runtime.
+    #[expect(
+        deprecated,
+        reason = "it warns of types that close what they lend; an OwnedFd does not, and its successor is unsafe"
+    )]
+    pub(super) fn new(clock: Clock) -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        Ok(Self { fd: AsyncFd::with_interest(fd, Interest::READABLE)?, clock })
+    }
+
+    /// Waits until `at`. Ends early or late by what the kernel is late by only: the caller looks at the clock.
+    async fn until(&self, at: Moment) -> io::Result<()> {
+        let spec = Itimerspec { it_interval: Timespec::default(), it_value: self.clock.timespec(at) };
+        // setting it forgets an expiry that nobody waited for
+        timerfd_settime(self.fd.get_ref().as_fd(), TimerfdTimerFlags::ABSTIME, &spec)?;
+        self.fd.readable().await?.clear_ready();
+        Ok(())
+    }
+}
+
+/// Hands everything that falls due to `begin`, until the last phase is over.
+///
+/// # Errors
+/// If the kernel's timer fails, which leaves the load unfinished.
+pub(super) async fn pace<S: Iterator<Item = Arrival>>(
+    mut pacer: Pacer<S>,
+    timer: Timer,
+    mut ends: Ends,
+    paced: &Paced,
+    mut begin: impl FnMut(Departure),
+) -> io::Result<()> {
     let mut turn = Vec::new();
-    while !paced.stop.load(Ordering::Acquire) {
+    loop {
         while let Ok(departure) = ends.returns.try_recv() {
             welcome(&mut pacer, departure, paced);
         }
-        let now = clock.now();
+        let now = timer.clock.now();
         pacer.due(now, &mut turn);
         for (departure, fate) in turn.drain(..) {
-            hand_out(departure, fate, clock, ends, paced);
+            hand_out(departure, fate, timer.clock, &ends.out, &mut begin);
+            // one that was begun counts by itself
             if pacer.is_retry(&departure) {
                 paced.settle();
             }
@@ -105,19 +131,13 @@ fn pace<S: Iterator<Item = Arrival>>(mut pacer: Pacer<S>, clock: Clock, ends: &E
         paced.until.store(pacer.next_due().map_or(u64::MAX, Moment::as_nanos), Ordering::Release);
         let over = wake.is_none() && now >= pacer.end();
         if over && paced.nobody_returns() {
-            return;
+            return Ok(());
         }
         let until = wake.unwrap_or_else(|| pacer.end().max(now + LISTEN));
-        let ahead = until.since(now);
-        if ahead <= PRECISE * 2 {
-            clock.sleep_until(until);
-            continue;
-        }
-        match ends.returns.recv_timeout((ahead - PRECISE).min(LISTEN)) {
-            Ok(departure) => welcome(&mut pacer, departure, paced),
-            Err(RecvTimeoutError::Timeout) => {}
-            // the client is gone, and nobody returns any more
-            Err(RecvTimeoutError::Disconnected) => clock.sleep_until(now + (ahead - PRECISE).min(LISTEN)),
+        tokio::select! {
+            biased;
+            fired = timer.until(until) => fired?,
+            Some(departure) = ends.returns.recv() => welcome(&mut pacer, departure, paced),
         }
     }
 }
@@ -128,20 +148,22 @@ fn welcome<S: Iterator<Item = Arrival>>(pacer: &mut Pacer<S>, departure: Departu
     }
 }
 
-/// Says that an attempt is due and hands it to the client, or counts it as unsent. The channels never block, and are
-/// only closed when the run is over.
-fn hand_out(departure: Departure, fate: Fate, clock: Clock, ends: &Ends, paced: &Paced) {
+/// Says that an attempt is due and begins it, or counts it as unsent.
+fn hand_out(
+    departure: Departure,
+    fate: Fate,
+    clock: Clock,
+    out: &Sender<Seen>,
+    begin: &mut impl FnMut(Departure),
+) {
     let Departure { due: at, attempt, class, sizes, probe } = departure;
-    let _ = ends.out.send(Seen::Sighting(Sighting::Due { attempt, at, class, hold: sizes.hold(), probe }));
+    // nobody listens any more once the run is over
+    let _ = out.send(Seen::Sighting(Sighting::Due { attempt, at, class, hold: sizes.hold(), probe }));
     match fate {
-        Fate::Send => {
-            // settled when the client has begun it: from then on it counts by itself
-            paced.owe();
-            let _ = ends.due.send(departure);
-        }
+        Fate::Send => begin(departure),
         Fate::TooLate => {
             let unsent = Sighting::Unsent { attempt, at: clock.now(), why: Unsent::Late };
-            let _ = ends.out.send(Seen::Sighting(unsent));
+            let _ = out.send(Seen::Sighting(unsent));
         }
     }
 }

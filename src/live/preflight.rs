@@ -1,15 +1,20 @@
 //! What a plan needs of this machine, worked out before anything is started.
 
 use std::fs;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{LiveError, ProviderShell};
-use crate::plan::{Plan, TargetKind};
+use crate::plan::{Http, Plan, TargetKind};
+use crate::provider::Engine;
 use crate::units::Bytes;
 
 /// The most memory wiremock may come to keep.
 const KEEPS_AT_MOST: Bytes = Bytes::new(2 << 30);
+/// What an open request takes of our memory in bytes, over HTTP/1.1 and over HTTP/2; see the bench `generator`.
+const OPEN_TAKES: u64 = 25_000;
+const OPEN_TAKES_AS_STREAM: u64 = 8_000;
 /// Descriptors besides those of requests: files, pipes, runtimes, pings, and a reserve to end in order with.
 const BESIDES: u64 = 128;
 /// How long the kernel keeps the port of a connection that was closed from this side.
@@ -18,7 +23,7 @@ const TIME_WAIT_SECS: u64 = 60;
 const AROUND: Bytes = Bytes::new(1_000);
 
 /// What a plan needs of this machine.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Needs {
     /// Requests in all, returning callers included; the mean of a random process and a tenth.
     pub requests: u64,
@@ -26,12 +31,29 @@ pub struct Needs {
     pub open: u64,
     /// The most arrivals a second.
     pub peak_per_s: f64,
+    /// Connections to the target, and how many requests each carries at once.
+    pub connections: (u64, u64),
+    /// Addresses they come from; at least one, the system's choice.
+    pub sources: u64,
     /// Descriptors: both ends of a request are ours.
     pub descriptors: u64,
     /// What wiremock will have kept at the end: it keeps each request it was sent.
     pub provider_keeps: Bytes,
     /// How the last number comes about: so many requests of so many bytes each.
     pub each: Bytes,
+    /// What open requests take of our own memory.
+    pub open_take: Bytes,
+    addresses: Vec<IpAddr>,
+}
+
+/// What this machine has.
+#[derive(Debug, Clone, Copy)]
+struct Has {
+    descriptors: u64,
+    /// Local ports to one address, from one address.
+    ports: u64,
+    /// Memory that programs can still take.
+    memory: Bytes,
 }
 
 impl Needs {
@@ -47,15 +69,27 @@ impl Needs {
         let waiting = (peak_per_s * patience.as_secs_f64() * 1.1 * attempts).ceil() as u64;
         let open = waiting.min(requests).min(u64::from(plan.max_outstanding));
         let each = Bytes::new(plan.requests.mean(|class| class.bytes.get() as f64).ceil() as u64) + AROUND;
-        // the embedded gateway is a process of its own, with descriptors of its own
-        let descriptors = open * 2 + BESIDES;
+        let transport = &plan.target.request.transport;
+        let connections = transport.connections(open);
+        let own = match transport.http {
+            Http::One => OPEN_TAKES,
+            Http::Two { .. } => OPEN_TAKES_AS_STREAM,
+        };
         Self {
             requests,
             open,
             peak_per_s,
-            descriptors,
-            provider_keeps: ProviderShell::keeps(requests, each),
+            connections,
+            sources: (transport.source_addresses.len() as u64).max(1),
+            // the provider has a connection for each, and the embedded gateway is a process with descriptors of its own
+            descriptors: connections.0 + open + BESIDES,
+            provider_keeps: match plan.provider.engine {
+                Engine::Stream => Bytes::ZERO,
+                Engine::Wiremock => ProviderShell::keeps(requests, each),
+            },
             each,
+            open_take: Bytes::new(open * own),
+            addresses: transport.source_addresses.clone(),
         }
     }
 
@@ -64,30 +98,61 @@ impl Needs {
     /// # Errors
     /// With the arithmetic and the way out.
     pub fn secure(&self) -> Result<(), LiveError> {
-        self.fits(raise_descriptors(self.descriptors), ports())
+        for address in &self.addresses {
+            if let Err(error) = TcpListener::bind(SocketAddr::new(*address, 0)) {
+                return Err(LiveError::Preflight(format!(
+                    "target.request.source_addresses: no connection can come from {address}: {error}"
+                )));
+            }
+        }
+        let descriptors = raise_descriptors(self.descriptors);
+        self.fits(Has { descriptors, ports: ports(), memory: available() })
     }
 
-    fn fits(&self, descriptors: u64, ports: u64) -> Result<(), LiveError> {
+    fn fits(&self, has: Has) -> Result<(), LiveError> {
         let refuse = |why: String| Err(LiveError::Preflight(why));
+        let Has { descriptors, ports, memory } = has;
         if self.provider_keeps > KEEPS_AT_MOST {
             return refuse(format!(
-                "wiremock keeps every request: {} of {} and about 5 kB each come to {}, more than {KEEPS_AT_MOST}; \
-                 lower the rates (rehearsal.scale), shorten the phases, or send smaller prompts (requests.0.prompt.bytes)",
+                "wiremock keeps every request: {} of {} come to about {}, more than {KEEPS_AT_MOST}; \
+                 lower the rates (rehearsal.scale), shorten the phases, send smaller prompts (requests.0.prompt.bytes), or take provider.engine: stream, which keeps none",
                 self.requests, self.each, self.provider_keeps,
+            ));
+        }
+        let (connections, streams) = self.connections;
+        if connections * streams < self.open {
+            return refuse(format!(
+                "{} requests open at once are more than {connections} connections of {streams} streams carry; \
+                 set target.request.connections to {} or leave it out",
+                self.open,
+                self.open.div_ceil(streams),
             ));
         }
         if self.descriptors > descriptors {
             return refuse(format!(
-                "{} requests open at once take 2 descriptors each, and {BESIDES} besides: {} of {descriptors} allowed; \
-                 raise the hard limit (ulimit -Hn) or lower max_outstanding",
-                self.open, self.descriptors,
+                "{} requests open at once take {connections} connections to the target and {} to the provider, and \
+                 {BESIDES} descriptors besides: {} of {descriptors} allowed; raise the hard limit (ulimit -Hn), lower \
+                 max_outstanding{}",
+                self.open,
+                self.open,
+                self.descriptors,
+                if streams == 1 { ", or send over HTTP/2 (target.request.http: 2)" } else { "" },
             ));
         }
-        if self.open > ports {
+        let sources = self.sources;
+        if connections > ports * sources {
             return refuse(format!(
-                "{} requests open at once take a local port each, and there are {ports} \
-                 (net.ipv4.ip_local_port_range); widen the range or lower max_outstanding",
-                self.open,
+                "{connections} connections take a local port each, and there are {ports} for each of {sources} source \
+                 addresses (net.ipv4.ip_local_port_range); name more of them (target.request.source_addresses), widen \
+                 the range or lower max_outstanding",
+            ));
+        }
+        let takes = self.provider_keeps + self.open_take;
+        if takes > memory {
+            return refuse(format!(
+                "{} for {} requests open at once and {} that wiremock keeps are more than the {memory} of memory that \
+                 are free; lower the rates (rehearsal.scale) or max_outstanding",
+                self.open_take, self.open, self.provider_keeps,
             ));
         }
         Ok(())
@@ -95,21 +160,33 @@ impl Needs {
 
     /// What may become tight; nothing that prevents a run.
     pub fn warnings(&self, plan: &Plan) -> Vec<String> {
-        self.tight(ports(), matches!(plan.target.kind, TargetKind::Embedded(_)))
+        let keeps_alive = matches!(plan.target.kind, TargetKind::Embedded(_)) || self.connections.1 > 1;
+        self.tight(ports(), keeps_alive)
     }
 
     fn tight(&self, ports: u64, keeps_alive: bool) -> Vec<String> {
-        let most = ports / TIME_WAIT_SECS;
-        let over = !keeps_alive && self.peak_per_s > most as f64;
-        over.then(|| {
-            format!(
-                "{:.0} requests a second would run out of local ports if the target closed its connections: {ports} \
+        let mut said = Vec::new();
+        let all = ports * self.sources;
+        let most = all / TIME_WAIT_SECS;
+        if !keeps_alive && self.peak_per_s > most as f64 {
+            said.push(format!(
+                "{:.0} requests a second would run out of local ports if the target closed its connections: {all} \
                  ports are free again after {TIME_WAIT_SECS} s, which is enough for {most} new connections a second",
                 self.peak_per_s,
-            )
-        })
-        .into_iter()
-        .collect()
+            ));
+        }
+        let half = ports / 2;
+        if self.connections.0 > half * self.sources {
+            said.push(format!(
+                "{} connections from {} source address{} are past half the local ports ({half} of {ports} each), from \
+                 where on the kernel searches long for a free one; name {} under target.request.source_addresses",
+                self.connections.0,
+                self.sources,
+                if self.sources == 1 { "" } else { "es" },
+                self.connections.0.div_ceil(half.max(1)),
+            ));
+        }
+        said
     }
 }
 
@@ -137,12 +214,24 @@ fn ports() -> u64 {
     }
 }
 
+/// Memory that programs can still take; as good as endless where the kernel does not say.
+fn available() -> Bytes {
+    let told = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    Bytes::new(kib.map_or(u64::MAX, |kib| kib.saturating_mul(1_024)))
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
     use crate::live::testing;
+
+    fn has(descriptors: u64, ports: u64) -> Has {
+        Has { descriptors, ports, memory: Bytes::new(8 << 30) }
+    }
 
     #[test]
     fn needs_follow_from_the_plan() {
@@ -159,7 +248,7 @@ mod tests {
         let mut plan = testing::plan("http://127.0.0.1:1");
         plan.load = testing::load("2000/s", Duration::from_secs(3_600));
         let needs = Needs::of(&plan);
-        let why = needs.fits(1_000_000, 28_232).unwrap_err().to_string();
+        let why = needs.fits(has(1_000_000, 28_232)).unwrap_err().to_string();
         assert!(
             why.contains("wiremock keeps every request") && why.contains("GB, more than 2.15 GB"),
             "{why}"
@@ -168,11 +257,16 @@ mod tests {
         plan.requests = testing::mix("20s");
         plan.max_outstanding = 40_000;
         let needs = Needs::of(&plan);
-        let descriptors = needs.fits(20_000, 28_232).unwrap_err().to_string();
+        let descriptors = needs.fits(has(20_000, 28_232)).unwrap_err().to_string();
         assert!(descriptors.contains("80128 of 20000 allowed"), "{descriptors}");
-        let ports = needs.fits(100_000, 28_232).unwrap_err().to_string();
-        assert!(ports.contains("40000 requests open at once take a local port each"), "{ports}");
-        assert!(needs.fits(100_000, 50_000).is_ok());
+        let ports = needs.fits(has(100_000, 28_232)).unwrap_err().to_string();
+        assert!(ports.contains("40000 connections take a local port each"), "{ports}");
+        plan.target.request.transport.source_addresses = vec![[127, 0, 0, 2].into(), [127, 0, 0, 3].into()];
+        assert!(Needs::of(&plan).fits(has(100_000, 28_232)).is_ok(), "two addresses have twice the ports");
+        let little = Has { memory: Bytes::new(1 << 30), ..has(100_000, 50_000) };
+        let memory = needs.fits(little).unwrap_err().to_string();
+        assert!(memory.contains("1.00 GB for 40000 requests open at once"), "{memory}");
+        assert!(needs.fits(has(100_000, 50_000)).is_ok());
     }
 
     /// As in grafana/k6#826: more than 28,232 / 60 = 470 new connections a second run out of ports.
@@ -184,5 +278,45 @@ mod tests {
             Needs::of(&plan).tight(28_232, false).len()
         };
         assert_eq!((at("470/s"), at("471/s")), (0, 1));
+    }
+
+    #[test]
+    fn streams_need_few_connections_and_too_few_are_refused() {
+        let mut plan = testing::plan("http://127.0.0.1:1");
+        plan.load = testing::load("3000/s", Duration::from_secs(10));
+        plan.requests = testing::mix("20s");
+        plan.max_outstanding = 30_000;
+        plan.target.request.transport.http = Http::Two { connections: None, streams: 100 };
+        let needs = Needs::of(&plan);
+        assert_eq!((needs.open, needs.connections), (30_000, (300, 100)));
+        assert_eq!(needs.open_take, Bytes::new(240_000_000));
+        assert!(needs.fits(has(31_000, 28_232)).is_ok() && needs.tight(28_232, true).is_empty());
+        plan.target.request.transport.http = Http::Two { connections: Some(8), streams: 100 };
+        let few = Needs::of(&plan).fits(has(100_000, 28_232)).unwrap_err().to_string();
+        assert!(few.contains("set target.request.connections to 300 or leave it out"), "{few}");
+    }
+
+    #[test]
+    fn past_half_the_ports_a_second_source_address_is_advised() {
+        let mut plan = testing::plan("http://127.0.0.1:1");
+        plan.load = testing::load("1000/s", Duration::from_secs(20));
+        plan.requests = testing::mix("20s");
+        plan.max_outstanding = 14_117;
+        let tight = |plan: &Plan| Needs::of(plan).tight(28_232, true);
+        assert!(
+            tight(&plan)[0].contains("name 2 under target.request.source_addresses"),
+            "{:?}",
+            tight(&plan)
+        );
+        plan.max_outstanding = 14_116;
+        assert!(tight(&plan).is_empty());
+    }
+
+    #[test]
+    fn an_address_that_is_not_ours_is_refused_by_name() {
+        let mut plan = testing::plan("http://127.0.0.1:1");
+        plan.target.request.transport.source_addresses = vec![[192, 0, 2, 1].into()];
+        let why = Needs::of(&plan).secure().unwrap_err().to_string();
+        assert!(why.contains("no connection can come from 192.0.2.1"), "{why}");
     }
 }

@@ -3,31 +3,29 @@
 use std::fs;
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use reqwest::{Certificate, Client, ClientBuilder, Request, Url, redirect, retry};
-use tower::limit::ConcurrencyLimitLayer;
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Certificate, Client, ClientBuilder, Url, redirect, retry};
 
 use super::LiveError;
+use super::preflight::Needs;
+use super::sender::Sender;
 use crate::observe::Attempt;
-use crate::plan::{DeadlineHeader, TargetRequest};
+use crate::plan::{DeadlineHeader, Http, Plan, TargetRequest};
 use crate::provider::wire::{RequestId, headers as names};
 use crate::units::Tokens;
 use crate::workload::Class;
 
-/// Connections being opened at once: without a bound each late request would open one of its own, and be later still.
-const CONNECTING: usize = 64;
-/// Idle connections that are kept.
-const IDLE: usize = 1_024;
-/// How long they are kept: shorter than a server usually keeps them, so that none is closed just as it is used.
+/// What we call ourselves.
+const AGENT: &str = concat!("tenfold/", env!("CARGO_PKG_VERSION"));
+/// How long idle connections are kept: shorter than a server usually keeps them, so that none is closed just as it is used.
 const IDLE_FOR: Duration = Duration::from_secs(3);
 
 /// Everything needed to send a request to the target.
 #[derive(Debug)]
 pub(super) struct Wire {
-    /// The client, with its connections.
-    pub(super) http: Client,
-    url: Url,
+    /// The sender, with its connections.
+    pub(super) sender: Sender,
     headers: HeaderMap,
     deadline: DeadlineHeader,
     deadline_name: HeaderName,
@@ -54,16 +52,12 @@ const TIER: HeaderName = HeaderName::from_static(names::TIER);
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 
 impl Wire {
-    /// Requests to `base` (scheme and authority), as `request` and `deadline` say, of the run numbered `run`.
+    /// Requests to `base` (scheme and authority), as `plan` says, of the run numbered `run`.
     ///
     /// # Errors
     /// If the address, a header or the certificates cannot be used.
-    pub(super) fn new(
-        base: &str,
-        request: &TargetRequest,
-        deadline: &DeadlineHeader,
-        run: u32,
-    ) -> Result<Self, LiveError> {
+    pub(super) fn new(base: &str, plan: &Plan, run: u32) -> Result<Self, LiveError> {
+        let (request, deadline) = (&plan.target.request, &plan.target.deadline);
         let url = join(base, &request.path)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -78,12 +72,14 @@ impl Wire {
         let deadline_name = header_name(&deadline.header).ok_or_else(|| {
             LiveError::Request(format!("target.deadline.header: `{}` is no name", deadline.header))
         })?;
-        let http = client(request)?
-            .pool_max_idle_per_host(IDLE)
-            .connector_layer(ConcurrencyLimitLayer::new(CONNECTING))
-            .build()
-            .map_err(LiveError::Client)?;
-        Ok(Self { http, url, headers, deadline: deadline.clone(), deadline_name, run })
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        Ok(Self {
+            sender: Sender::new(url, request, Needs::of(plan).open)?,
+            headers,
+            deadline: deadline.clone(),
+            deadline_name,
+            run,
+        })
     }
 
     /// The id of an attempt that shall be answered with `output` tokens.
@@ -91,12 +87,10 @@ impl Wire {
         RequestId { run: self.run, seq: attempt.seq, attempt: attempt.nth, output }
     }
 
-    /// The request for an errand. Its tenant and tier are told where its class names them.
-    pub(super) fn request(&self, errand: Errand<'_>, body: impl Into<reqwest::Body>) -> Request {
+    /// The headers for an errand. Its tenant and tier are told where its class names them.
+    pub(super) fn headers(&self, errand: Errand<'_>) -> HeaderMap {
         let Errand { id, text, class, remaining, unix } = errand;
-        let mut request = Request::new(Method::POST, self.url.clone());
-        let headers = request.headers_mut();
-        headers.clone_from(&self.headers);
+        let mut headers = self.headers.clone();
         // ids and numbers are plain ASCII, and a plan checks its tenants, so that these always are values
         let value = |text: &str| HeaderValue::from_str(text).ok();
         let budget = self.deadline.form.write(remaining, unix);
@@ -110,8 +104,7 @@ impl Wire {
             (TIER, tier.map(|tier| HeaderValue::from(u16::from(tier)))),
         ];
         headers.extend(own.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        *request.body_mut() = Some(body.into());
-        request
+        headers
     }
 }
 
@@ -140,11 +133,15 @@ pub(super) fn client(request: &TargetRequest) -> Result<ClientBuilder, LiveError
         .redirect(redirect::Policy::none())
         .retry(retry::never())
         .referer(false)
-        .user_agent(concat!("tenfold/", env!("CARGO_PKG_VERSION")))
-        .http1_only()
+        .user_agent(AGENT)
         .tcp_nodelay(true)
         .pool_idle_timeout(IDLE_FOR)
         .tls_danger_accept_invalid_certs(request.insecure);
+    builder = match request.transport.http {
+        Http::One => builder.http1_only(),
+        // prior knowledge; over TLS the same is offered by ALPN
+        Http::Two { .. } => builder.http2_prior_knowledge(),
+    };
     if let Some(path) = &request.ca_file {
         let unusable =
             |why: String| LiveError::Request(format!("target.request.ca_file {}: {why}", path.display()));
@@ -168,13 +165,13 @@ mod tests {
     fn a_request_tells_its_tenant_its_tier_and_its_deadline_in_the_form_of_the_plan() {
         let mut plan = plan("http://127.0.0.1:9");
         plan.target.deadline = DeadlineHeader { header: "grpc-timeout".into(), form: DeadlineForm::Grpc };
-        let wire = Wire::new("http://127.0.0.1:9", &plan.target.request, &plan.target.deadline, 7).unwrap();
+        let wire = Wire::new("http://127.0.0.1:9", &plan, 7).unwrap();
         let id = wire.id(Attempt { seq: 3, nth: 0 }, Tokens::new(5));
         let headers = |tenant: &str, tier| {
             let class = Class { tenant: tenant.into(), tier, ..plan.requests.classes()[0].clone() };
             let (remaining, unix) = (Duration::from_secs(25), Duration::from_secs(1_790_000_000));
             let errand = Errand { id: &id, text: "text", class: &class, remaining, unix };
-            wire.request(errand, "").headers().clone()
+            wire.headers(errand)
         };
         let told = headers("retail", 0);
         let text = |name: &str| told.get(name).and_then(|value| value.to_str().ok());

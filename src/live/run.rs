@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 
 use super::board::Board;
 use super::canary::{self, Chain};
-use super::crew::Crew;
+use super::crew::{Crew, Goal};
 use super::desk::{Desk, Over};
 use super::preflight::Needs;
 use super::request::Wire;
@@ -121,7 +121,8 @@ pub fn run(
     let (mut stage, wire) = Stage::set(plan, options, clock, &out, stop)?;
     let start = clock.now() + lead(plan);
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
-    let crew = Crew::start(plan, wire, &stage.target, clock, start, out)?;
+    let goal = Goal { base: &stage.target.base, pid: stage.target.pid };
+    let crew = Crew::start(plan, wire, &goal, clock, start, out)?;
     let mut desk = Desk::new(plan, clock, start, seen, options.log.clone());
     desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
@@ -187,7 +188,7 @@ impl Stage {
             runtime: &runtime,
             stop,
         })?;
-        let wire = || Wire::new(&target.base, &plan.target.request, &plan.target.deadline, run);
+        let wire = || Wire::new(&target.base, plan, run);
         let carriers = canary::fly(
             Chain {
                 plan,

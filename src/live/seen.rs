@@ -51,6 +51,7 @@ impl Seen {
                 | Vital::Ping { at, .. }
                 | Vital::TargetEnded { at, .. }
                 | Vital::ProviderSilent { at }
+                | Vital::GeneratorStuck { at }
                 | Vital::ClockStep { at, .. },
             ) => at,
         }

@@ -53,6 +53,7 @@ pub(super) fn plan(url: &str) -> Plan {
                 ca_file: None,
                 insecure: false,
                 health: "/healthz".into(),
+                transport: crate::plan::Transport::default(),
             },
             deadline: DeadlineHeader {
                 header: "x-request-timeout-ms".into(),

@@ -26,19 +26,39 @@ pub(super) fn of(error: &reqwest::Error, headed: bool) -> Trouble {
     if exhausted(error) {
         return Trouble::Exhausted;
     }
-    Trouble::Broken(if let Some(why) = by_code(error) {
-        why
-    } else if error.is_timeout() {
-        Broken::TimedOut
-    } else if chain(error).any(unresolved) {
+    let why = by_code(error).or_else(|| error.is_timeout().then_some(Broken::TimedOut));
+    Trouble::Broken(why.unwrap_or_else(|| by_words(error, error.is_connect(), headed)))
+}
+
+/// Reads why no connection came up.
+pub(super) fn of_connecting(error: &io::Error) -> Trouble {
+    if exhausted(error) {
+        return Trouble::Exhausted;
+    }
+    Trouble::Broken(by_code(error).unwrap_or_else(|| by_words(error, true, false)))
+}
+
+/// Reads an error of hyper on a connection that was up. `headed` says whether the head of an answer had been read.
+pub(super) fn of_exchange(error: &hyper::Error, headed: bool) -> Trouble {
+    if exhausted(error) {
+        return Trouble::Exhausted;
+    }
+    Trouble::Broken(by_code(error).unwrap_or_else(|| by_words(error, false, headed)))
+}
+
+/// Where there is no code: by what kind of error lies in the chain.
+fn by_words(error: &(dyn Error + 'static), connecting: bool, headed: bool) -> Broken {
+    if chain(error).any(unresolved) {
         Broken::Unresolved
-    } else if error.is_connect() {
+    } else if chain(error).any(untrusted) {
+        Broken::Untrusted
+    } else if connecting {
         Broken::Connect
     } else if headed || chain(error).any(garbled) {
         Broken::Cut
     } else {
         Broken::Closed
-    })
+    }
 }
 
 /// Whether the chain of an error names something this machine ran out of.
@@ -65,6 +85,11 @@ fn by_code(error: &(dyn Error + 'static)) -> Option<Broken> {
 fn unresolved(link: &(dyn Error + 'static)) -> bool {
     let words = link.to_string();
     words.contains("failed to lookup address") || words == "dns error"
+}
+
+/// A certificate that is not to be trusted.
+fn untrusted(link: &(dyn Error + 'static)) -> bool {
+    matches!(link.downcast_ref::<rustls::Error>(), Some(rustls::Error::InvalidCertificate(_)))
 }
 
 /// An answer that is no HTTP.

@@ -61,6 +61,9 @@ impl Fold {
         if let Sighting::Due { attempt, .. } = sighting {
             self.measures.due(attempt, at);
         }
+        if let Sighting::Unsent { why, .. } = sighting {
+            self.measures.unsent.note(why);
+        }
         self.pass(at);
         self.joiner.see(&sighting, &mut self.ended);
         self.stand(at);

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{
     Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Told, Trouble,
-    Upstream, Vital, Vitals, Windows,
+    UnsentBy, Upstream, Vital, Vitals, Windows,
 };
 use crate::observe::{Attempt, Depth, Gauge, Ghost, Outcome, Record};
 use crate::plan::Plan;
@@ -74,6 +74,8 @@ pub struct Measures {
     pub vitals: Vitals,
     /// Requests that were seen on one side only.
     pub unjoined: u64,
+    /// Attempts that were not sent, by why not.
+    pub unsent: UnsentBy,
     /// Requests that stood in the gateway, or waited for an answer, when the run ended.
     pub open_at_end: Gauge,
     /// When the run ended; the epoch while it goes on.
@@ -104,6 +106,7 @@ impl Measures {
             depths: Depths::default(),
             vitals: Vitals::default(),
             unjoined: 0,
+            unsent: UnsentBy::default(),
             open_at_end: Gauge::default(),
             end: Moment::ZERO,
             examples: Examples::default(),
@@ -279,6 +282,7 @@ impl Measures {
         self.failures.add(&other.failures);
         self.latencies.add(&other.latencies);
         self.lag.add(&other.lag);
+        self.unsent.add(&other.unsent);
         for at in other.pace.due.into_iter().flat_map(<[Moment; 2]>::from) {
             stretch(&mut self.pace.due, at);
         }

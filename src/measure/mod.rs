@@ -22,6 +22,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod told;
+mod unsent;
 mod vitals;
 mod windows;
 
@@ -38,5 +39,6 @@ pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
 pub use snapshot::{Recent, Snapshot};
 pub use told::{Returned, Told};
+pub use unsent::UnsentBy;
 pub use vitals::{Memory, Pings, Vital, Vitals};
 pub use windows::{Window, Windows};

@@ -143,6 +143,7 @@ fn target(kind: TargetKind) -> Target {
             ca_file: None,
             insecure: false,
             health: "/healthz".into(),
+            transport: crate::plan::Transport::default(),
         },
         deadline: DeadlineHeader { header: "x-request-timeout-ms".into(), form: DeadlineForm::RemainingMs },
         memory: None,

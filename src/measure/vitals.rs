@@ -37,6 +37,11 @@ pub enum Vital {
         /// How: `exit status: 1`.
         how: String,
     },
+    /// The generator stands still: our fault.
+    GeneratorStuck {
+        /// When that was known.
+        at: Moment,
+    },
     /// The provider shell no longer answers: our fault.
     ProviderSilent {
         /// When.
@@ -147,6 +152,8 @@ pub struct Vitals {
     pub target_ended: Option<(Moment, String)>,
     /// When the provider shell fell silent, if it did.
     pub provider_silent: Option<Moment>,
+    /// When it was known that the generator stood still, if it did.
+    pub generator_stuck: Option<Moment>,
     /// When the wall clock was set, and by how many seconds; the first twenty.
     pub clock_steps: Vec<(Moment, f64)>,
 }
@@ -174,6 +181,7 @@ impl Vitals {
             }
             Vital::TargetEnded { at, how } => earliest(&mut self.target_ended, (at, how)),
             Vital::ProviderSilent { at } => earliest(&mut self.provider_silent, at),
+            Vital::GeneratorStuck { at } => earliest(&mut self.generator_stuck, at),
             Vital::ClockStep { at, seconds } => {
                 self.clock_steps.push((at, seconds));
                 self.tidy_steps();
@@ -193,6 +201,7 @@ impl Vitals {
         self.own.add(&other.own);
         other.target_ended.iter().for_each(|ended| earliest(&mut self.target_ended, ended.clone()));
         other.provider_silent.iter().for_each(|at| earliest(&mut self.provider_silent, *at));
+        other.generator_stuck.iter().for_each(|at| earliest(&mut self.generator_stuck, *at));
         self.clock_steps.extend_from_slice(&other.clock_steps);
         self.tidy_steps();
     }

@@ -115,6 +115,8 @@ pub enum Broken {
     Refused,
     /// The host's name could not be looked up.
     Unresolved,
+    /// The other side's certificate is not to be trusted.
+    Untrusted,
     /// The connection could not be made for another reason: no route, no TLS.
     Connect,
     /// Neither a connection nor an answer came in time for the network.
@@ -131,9 +133,10 @@ pub enum Broken {
 
 impl Broken {
     /// All of them, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Refused,
         Self::Unresolved,
+        Self::Untrusted,
         Self::Connect,
         Self::TimedOut,
         Self::Reset,
@@ -147,6 +150,7 @@ impl Broken {
         match self {
             Self::Refused => "connection refused",
             Self::Unresolved => "name not found",
+            Self::Untrusted => "certificate not trusted",
             Self::Connect => "no connection",
             Self::TimedOut => "timed out",
             Self::Reset => "connection reset",

@@ -21,6 +21,7 @@ mod target;
 #[cfg(test)]
 pub(crate) mod testing;
 mod traced;
+mod transport;
 mod variants;
 pub mod yaml;
 
@@ -29,8 +30,8 @@ pub use checks::{CHECKS, Known};
 pub use diff::{Amounts, MEASURES, MOST_JUDGED, Measured, Tolerance, is_judged};
 pub use levers::{Lever, Pull};
 pub use model::{
-    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Limit, MemorySource, Plan, Refusal,
-    Rehearsal, Spawn, Target, TargetKind, TargetRequest, Validity, Wanted,
+    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemorySource, Plan,
+    Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Transport, Validity, Wanted,
 };
 pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant, parse_with};
 pub use source::Source;

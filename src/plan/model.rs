@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,10 @@ use crate::admission;
 use crate::provider::{self, wire::DeadlineForm};
 use crate::units::{Bytes, Ratio, Share, Tokens};
 use crate::workload::{Load, Mix, Probes};
+
+/// What a request may be late by at any rate: at thousands a second one wake-up sends several, and an answer takes longer
+/// than that anyway.
+pub const LEAST_LAG: Duration = Duration::from_millis(2);
 
 /// A plan: everything a rehearsal is a function of. Valid by construction; see [`super::parse()`].
 #[derive(Debug, Clone)]
@@ -115,6 +120,49 @@ pub struct TargetRequest {
     pub insecure: bool,
     /// The path of the ping, from `/`.
     pub health: String,
+    /// How requests travel.
+    pub transport: Transport,
+}
+
+/// How requests travel.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Transport {
+    /// The protocol.
+    pub http: Http,
+    /// What writes and reads.
+    pub sender: SenderKind,
+    /// Addresses of this machine that connections come from, in turn; none: the system's choice.
+    pub source_addresses: Vec<IpAddr>,
+}
+
+/// The protocol requests travel by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Http {
+    /// HTTP/1.1: a connection for each open request.
+    #[default]
+    One,
+    /// HTTP/2, by prior knowledge or, over TLS, by ALPN.
+    Two {
+        /// The most connections; `None`: as many as the open requests can need.
+        connections: Option<u32>,
+        /// The most requests open at once on each; the server's own limit holds besides.
+        streams: u32,
+    },
+}
+
+/// What writes requests and reads answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SenderKind {
+    /// reqwest: what most callers of a gateway are built on.
+    #[default]
+    Reqwest,
+    /// hyper itself, with a pool of our own: less time and memory a request.
+    Hyper,
+}
+
+impl SenderKind {
+    /// Their names in a plan.
+    pub const ALL: [(&'static str, Self); 2] = [("hyper", Self::Hyper), ("reqwest", Self::Reqwest)];
 }
 
 /// How the caller's deadline travels.
@@ -255,9 +303,10 @@ impl Plan {
         all
     }
 
-    /// The most lag at the 99th percentile: what the plan says, or half the shortest mean gap between two callers.
+    /// The most lag at the 99th percentile: what the plan says, or half the shortest mean gap between two callers, but
+    /// no less than [`LEAST_LAG`].
     pub fn lag_limit(&self) -> Duration {
-        self.validity.lag_p99.unwrap_or_else(|| self.load.shortest_gap() / 2)
+        self.validity.lag_p99.unwrap_or_else(|| (self.load.shortest_gap() / 2).max(LEAST_LAG))
     }
 
     /// The plan as it is rehearsed: rates, quotas and budgets scaled, phases shortened. Without a rehearsal section it

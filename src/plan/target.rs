@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::address::Address;
-use super::{DeadlineForm, DeadlineHeader, Embedded, MemorySource, Spawn, Target, TargetKind, TargetRequest};
+use super::{
+    DeadlineForm, DeadlineHeader, Embedded, MemorySource, Spawn, Target, TargetKind, TargetRequest, Transport,
+};
 use crate::admission::{self, Budgets};
 use crate::provider;
 use crate::provider::wire::{headers, openai};
@@ -147,6 +149,7 @@ fn read_request(
         ca_file: None,
         insecure: false,
         health,
+        transport: Transport::default(),
     };
     let Some(reader) = reader else { return Some(standard) };
     let mut map = reader.map()?;
@@ -156,12 +159,21 @@ fn read_request(
     let ca_file = map.get::<String>("ca_file").map(PathBuf::from);
     let insecure = map.or("insecure", false);
     let health = read_path(&mut map, "health", standard.health);
+    let transport = Transport::read(&mut map);
     let headers = headers?;
     if let Some(name) = headers.keys().find(|name| OURS.contains(&name.as_str())) {
         map.here().fault(format!("the header `{name}` is set by tenfold itself: leave it out"));
         return None;
     }
-    Some(TargetRequest { path: path?, model: model?, headers, ca_file, insecure: insecure?, health: health? })
+    Some(TargetRequest {
+        path: path?,
+        model: model?,
+        headers,
+        ca_file,
+        insecure: insecure?,
+        health: health?,
+        transport: transport?,
+    })
 }
 
 fn read_path(map: &mut MapReader<'_>, key: &'static str, standard: String) -> Option<String> {

@@ -50,6 +50,7 @@ pub(crate) fn plan() -> Plan {
                 ca_file: None,
                 insecure: false,
                 health: "/healthz".into(),
+                transport: crate::plan::Transport::default(),
             },
             deadline: DeadlineHeader {
                 header: "x-request-timeout-ms".into(),

@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
     MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart,
-    RunPart, SCHEMA, Totals, ValidityPart, WindowPart,
+    RunPart, SCHEMA, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
@@ -101,6 +101,11 @@ fn validity(validity: &Validity) -> ValidityPart {
         lag_limit_us: micros(validity.lag_limit),
         unsent: validity.unsent,
         unsent_share: validity.unsent_share,
+        unsent_by: UnsentPart {
+            late: validity.unsent_by.late,
+            outstanding: validity.unsent_by.outstanding,
+            exhausted: validity.unsent_by.exhausted,
+        },
         unjoined: validity.unjoined,
         unjoined_share: validity.unjoined_share,
         achieved_ratio: validity.achieved,

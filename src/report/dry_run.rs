@@ -4,13 +4,15 @@ use super::lines::{Colour, Lines};
 use super::{Style, forecast_text};
 use crate::check::words::{number, seconds, thousands};
 use crate::forecast::Forecast;
-use crate::plan::{Plan, TargetKind};
+use crate::plan::{Http, Plan, TargetKind};
+use crate::provider::Engine;
 use crate::units::{Bytes, show_duration};
 
 const HEAD: usize = 20;
 
-/// What the provider's shell keeps of a request besides its body, for as long as it lives.
-const KEPT: u64 = 5_000;
+/// What the provider's shell keeps of a request for as long as it lives: so much, and so many times its body. Measured;
+/// see `live::ProviderShell::keeps`.
+const KEPT: (u64, u64) = (8_000, 2);
 
 /// What a run would do, for a look before it does.
 #[derive(Debug, Clone, Copy)]
@@ -35,6 +37,9 @@ impl DryRun<'_> {
 
     /// What the provider's shell will keep: every request that reaches it, body and all.
     pub fn provider_keeps(&self) -> Bytes {
+        if self.plan.provider.engine == Engine::Stream {
+            return Bytes::ZERO;
+        }
         let (load, basis) = (&self.plan.load, &self.forecast.basis);
         let served: f64 = load
             .phases
@@ -44,7 +49,7 @@ impl DryRun<'_> {
         let body =
             self.plan.requests.classes().iter().map(|class| class.most_bytes().get()).max().unwrap_or(0);
         let forwarded = served.ceil() as u64 + self.forecast.queue_bound.with_margin.requests;
-        Bytes::new(forwarded.saturating_mul(body + KEPT))
+        Bytes::new(forwarded.saturating_mul(body.saturating_mul(KEPT.1).saturating_add(KEPT.0)))
     }
 
     /// Writes it.
@@ -72,18 +77,18 @@ impl DryRun<'_> {
                 plan.probes.every
             ),
         )?;
-        let open = self.most_open();
-        item(
-            "  sockets",
-            format!(
-                "up to {} requests open at once if nobody is refused: about {} descriptors here, and two for each in the gateway",
-                thousands(open),
-                thousands(2 * open + 50)
-            ),
-        )?;
+        item("  sockets", self.sockets())?;
         item(
             "  memory here",
-            format!("up to {} in the provider, which keeps every request it sees", self.provider_keeps()),
+            match self.plan.provider.engine {
+                Engine::Stream => "the provider keeps nothing of a request that has ended".to_owned(),
+                Engine::Wiremock => {
+                    format!(
+                        "up to {} in the provider, which keeps every request it sees",
+                        self.provider_keeps()
+                    )
+                }
+            },
         )?;
         item(
             "  provider",
@@ -94,6 +99,27 @@ impl DryRun<'_> {
         )?;
         item("  budget to set", self.budget())?;
         item("", "nothing was sent".to_owned())
+    }
+
+    fn sockets(&self) -> String {
+        let open = self.most_open();
+        let transport = &self.plan.target.request.transport;
+        let (connections, streams) = transport.connections(open);
+        let over = match transport.http {
+            Http::One => String::new(),
+            Http::Two { .. } => {
+                format!(", over {} connections of {} streams", thousands(connections), thousands(streams))
+            }
+        };
+        let from = match transport.source_addresses.len() {
+            0 => String::new(),
+            n => format!(", {} from each of {n} addresses", thousands(connections.div_ceil(n as u64))),
+        };
+        format!(
+            "up to {} requests open at once if nobody is refused{over}{from}: about {} descriptors here, and two for each in the gateway",
+            thousands(open),
+            thousands(connections + open + 50)
+        )
     }
 
     fn budget(&self) -> String {

@@ -108,6 +108,9 @@ pub struct ValidityPart {
     pub unsent: u64,
     /// Their share of all offered.
     pub unsent_share: f64,
+    /// Attempts that were not sent, by why not.
+    #[serde(default)]
+    pub unsent_by: UnsentPart,
     /// Requests seen on one side only.
     pub unjoined: u64,
     /// Their share of all attempts.
@@ -116,6 +119,17 @@ pub struct ValidityPart {
     pub achieved_ratio: Option<f64>,
     /// Why the run is invalid; empty if it is not.
     pub reasons: Vec<String>,
+}
+
+/// Attempts that were not sent, by why not; retries and probes included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct UnsentPart {
+    /// Later than the plan's late policy, or their callers' patience, allows.
+    pub late: u64,
+    /// `max_outstanding` requests were open.
+    pub outstanding: u64,
+    /// This machine had no port, descriptor or memory left.
+    pub exhausted: u64,
 }
 
 /// What was offered.

@@ -70,19 +70,16 @@ fn play(plan: &Plan, url: &str) -> Played {
     let clock = Clock::start();
     let start = clock.now() + Duration::from_millis(20);
     let (out, seen) = mpsc::channel();
-    let (returns, coming) = mpsc::channel();
-    let (due, to_send) = tokio::sync::mpsc::unbounded_channel();
+    let (returns, coming) = tokio::sync::mpsc::unbounded_channel();
     let paced = Arc::new(Paced::default());
-    let wire = Wire::new(url, &plan.target.request, &plan.target.deadline, 7).unwrap();
+    let wire = Wire::new(url, plan, 7).unwrap();
     let ends = Ends { out: out.clone(), returns, paced: Arc::clone(&paced) };
     let callers = Callers::new(plan, wire, clock, start, ends).unwrap();
     let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
     let (_quit, quitting) = watch::channel(false);
-    let client = start_client(Arc::clone(&callers), to_send, quitting);
-    let ends = pacing::Ends { returns: coming, due, out };
-    let pacing = pacing::start(pacer, clock, ends, Arc::clone(&paced)).unwrap();
-    pacing.join().unwrap();
-    client.join().unwrap();
+    let ends = pacing::Ends { returns: coming, out };
+    let client = super::start(Arc::clone(&callers), pacer, ends, quitting, std::future::pending()).unwrap();
+    client.join().unwrap().unwrap();
     let evidence = callers.take_evidence();
     assert_eq!(callers.open(), 0);
     drop(callers);
@@ -97,14 +94,6 @@ fn play(plan: &Plan, url: &str) -> Played {
     };
     played.check();
     played
-}
-
-fn start_client(
-    callers: Arc<Callers>,
-    due: UnboundedReceiver<Departure>,
-    quit: watch::Receiver<bool>,
-) -> JoinHandle<()> {
-    start(callers, due, quit, std::future::pending()).unwrap()
 }
 
 /// The JSON body of a raw request.
@@ -244,10 +233,7 @@ fn a_secret_goes_to_the_target_and_nowhere_else() {
     let played = play(&plan, &server.url);
     assert_eq!(played.evidence.len(), 3);
     assert!(!serde_json::to_string(&played.evidence).unwrap().contains("s3cret"));
-    assert!(
-        !format!("{:?}", Wire::new(&server.url, &plan.target.request, &plan.target.deadline, 7))
-            .contains("s3cret")
-    );
+    assert!(!format!("{:?}", Wire::new(&server.url, &plan, 7)).contains("s3cret"));
 }
 
 /// As in seanmonstar/reqwest#2152: a proxy in the environment is not used. The test runs itself again with

@@ -210,7 +210,7 @@ async fn it_can_be_started_from_a_runtime() {
 
 #[test]
 fn what_is_kept_grows_with_requests_and_their_bodies() {
-    assert_eq!(ProviderShell::keeps(1_000, Bytes::new(6_000)), Bytes::new(11_000_000));
+    assert_eq!(ProviderShell::keeps(1_000, Bytes::new(6_000)), Bytes::new(20_000_000));
     assert_eq!(ProviderShell::keeps(u64::MAX, Bytes::new(6_000)), Bytes::new(u64::MAX));
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::policy::policy;
 use super::{flag, form, list, named, names_to, object, whole, word};
+use crate::plan::SenderKind;
 use crate::provider::wire::DeadlineForm;
 
 pub(super) fn schema() -> Value {
@@ -74,6 +75,14 @@ fn request() -> Value {
             ("ca_file", word("certificates to trust besides the system's, in PEM")),
             ("insecure", flag("take any certificate")),
             ("health", word("the path of the ping")),
+            ("http", json!({ "enum": [1.1, 2], "description": "the protocol; default 1.1" })),
+            ("connections", whole("HTTP/2: the most connections; default as many as are needed")),
+            ("streams", whole("HTTP/2: the most requests open at once on each connection; default 100")),
+            ("sender", named("what writes and reads", &SenderKind::ALL.map(|(name, _)| name))),
+            (
+                "source_addresses",
+                list(word("an IP address"), "addresses of this machine that connections come from, in turn"),
+            ),
         ],
     )
 }

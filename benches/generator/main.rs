@@ -1,0 +1,203 @@
+//! The generator beside its peers: how evenly it sends, what that costs, and what an open request takes of memory.
+//!
+//! `cargo bench --bench generator` prints everything in about five minutes; `-- --only table` (or `memory`, `freeze`)
+//! prints a part, `--rates 1000,5000`, `--seconds 4` and `--repeat 3` change it. Every sender is a process of its own on
+//! the first core, a plain server one on the second. Peers that are not installed are skipped, and it is said so.
+//!
+//! D is the p99 deviation of the cumulative count from `rate × t` as the server saw it; the origin of `t` is where half of
+//! the requests came before their instant and half after it, so that a constant transit time is no deviation.
+#![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use serde_json::Value;
+
+mod floor;
+mod parts;
+mod peers;
+
+use parts::{Server, said};
+
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// What is measured, and for how long.
+struct Asked {
+    only: Option<String>,
+    rates: Vec<u64>,
+    seconds: u64,
+    repeat: usize,
+}
+
+fn main() -> Outcome<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((role, rest)) = args.split_first().filter(|(role, _)| role.starts_with("part-")) {
+        return parts::play(role, rest);
+    }
+    let asked = read(&args)?;
+    let wanted = |part: &str| asked.only.as_deref().is_none_or(|only| only == part);
+    // what is started from here inherits the core
+    parts::pin(parts::SENDER);
+    if wanted("table") {
+        table(&asked)?;
+    }
+    if wanted("memory") {
+        memory()?;
+    }
+    if wanted("freeze") {
+        freeze()?;
+    }
+    Ok(())
+}
+
+fn read(args: &[String]) -> Outcome<Asked> {
+    let mut asked =
+        Asked { only: None, rates: vec![100, 1_000, 5_000, 10_000, 20_000], seconds: 10, repeat: 1 };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{arg} wants a value"));
+        match arg.as_str() {
+            "--only" => asked.only = Some(value()?.clone()),
+            "--rates" => asked.rates = value()?.split(',').map(str::parse).collect::<Result<_, _>>()?,
+            "--seconds" => asked.seconds = value()?.parse()?,
+            "--repeat" => asked.repeat = value()?.parse()?,
+            // cargo says so itself
+            "--bench" => {}
+            other => return Err(format!("unknown: {other}").into()),
+        }
+    }
+    Ok(asked)
+}
+
+/// A sender of the table, and the keys of `target.request` if it is tenfold.
+const OURS: [(&str, &str); 3] =
+    [("bare socket", ""), ("tenfold, reqwest", "sender: reqwest"), ("tenfold, hyper", "sender: hyper")];
+
+/// What a sender came to at one rate.
+struct Row {
+    d: f64,
+    cpu: f64,
+    rate: f64,
+    more: String,
+}
+
+fn table(asked: &Asked) -> Outcome<()> {
+    println!(
+        "{} s a point, {} of each, the best by D; D in ms, CPU in s per 1,000 requests",
+        asked.seconds, asked.repeat
+    );
+    println!("{:>9}  {:<17} {:>8} {:>8} {:>9}", "offered/s", "sender", "D", "CPU", "rate/s");
+    let (there, absent) = peers::installed();
+    for rate in &asked.rates {
+        for (name, request) in OURS {
+            row(asked, *rate, name, |server| ours(server, *rate, asked.seconds, request))?;
+        }
+        for peer in &there {
+            row(asked, *rate, peer.name, |server| peer.send(server, *rate, asked.seconds))?;
+        }
+    }
+    if !absent.is_empty() {
+        println!("not installed, and so not measured: {}", absent.join(", "));
+    }
+    Ok(())
+}
+
+fn row(asked: &Asked, rate: u64, name: &str, send: impl Fn(&mut Server) -> Outcome<Row>) -> Outcome<()> {
+    let mut best: Option<Row> = None;
+    for _ in 0..asked.repeat {
+        let mut server = Server::start(Duration::ZERO, Duration::ZERO, 1_000)?;
+        match send(&mut server) {
+            Ok(row) if best.as_ref().is_none_or(|best| row.d < best.d) => best = Some(row),
+            Ok(_) => {}
+            Err(error) => println!("{rate:>9}  {name:<17} fails: {error}"),
+        }
+    }
+    if let Some(Row { d, cpu, rate: reached, more }) = best {
+        println!("{rate:>9}  {name:<17} {d:>8.3} {cpu:>8.4} {reached:>9.1}  {more}");
+    }
+    Ok(())
+}
+
+/// One of our own senders; the bare socket where no keys are given.
+fn ours(server: &mut Server, rate: u64, secs: u64, request: &str) -> Outcome<Row> {
+    let (url, rate_text, secs) = (server.url.clone(), rate.to_string(), secs.to_string());
+    let out = match request {
+        "" => said(&["part-floor", &url, &rate_text, &secs])?,
+        request => said(&["part-tenfold", &url, &rate_text, &secs, request])?,
+    };
+    let more = match out.get("lag_p99").and_then(Value::as_f64) {
+        Some(lag) => format!("lag p99 {lag:.2} ms, unsent {}, failed {}", out["unsent"], out["failed"]),
+        None => String::new(),
+    };
+    seen(server, rate, number(&out, "cpu")? / number(&out, "offered")? * 1e3, more)
+}
+
+/// What the server saw of a sender that used `cpu` seconds for 1,000 requests.
+fn seen(server: &mut Server, rate: u64, cpu: f64, more: String) -> Outcome<Row> {
+    let seen = server.seen(rate)?;
+    let more =
+        format!("{more}{}{} connections", if more.is_empty() { "" } else { ", " }, seen["connections"]);
+    Ok(Row { d: number(&seen, "p99")?, cpu, rate: number(&seen, "rate")?, more })
+}
+
+pub(crate) fn number(value: &Value, key: &str) -> Outcome<f64> {
+    value[key].as_f64().ok_or_else(|| format!("no {key} in {value}").into())
+}
+
+/// What is held open, how, and what it may take a request: keys, rate, seconds, kB.
+const HELD: [(&str, u64, u64, f64); 5] = [
+    ("sender: reqwest", 1_000, 20, 25.0),
+    ("sender: hyper", 1_000, 20, 25.0),
+    ("sender: reqwest, http: 2", 1_000, 20, 8.0),
+    ("sender: hyper, http: 2", 1_000, 20, 8.0),
+    ("sender: hyper, http: 2", 3_000, 10, 8.0),
+];
+
+/// A server that answers after ten seconds.
+fn memory() -> Outcome<()> {
+    println!("\nanswers after 10 s: resident memory of each open request, and whether the rate was kept");
+    for (keys, rate, secs, goal) in HELD {
+        let mut server = Server::start(Duration::from_secs(10), Duration::ZERO, 100)?;
+        let url = server.url.clone();
+        let out = match said(&["part-tenfold", &url, &rate.to_string(), &secs.to_string(), keys]) {
+            Ok(out) => out,
+            Err(error) => {
+                println!("  {keys:<26} {rate:>5}/s fails: {error}");
+                continue;
+            }
+        };
+        let seen = server.seen(rate)?;
+        let open = (rate * secs.min(10)) as f64;
+        let each = (number(&out, "peak_kb")? - number(&out, "before_kb")?) / open;
+        println!(
+            "  {keys:<26} {rate:>5}/s {open:>6} open: {each:>5.1} kB each (goal {goal}), rate {:+.3} %, {} of {} completed, \
+             {} unsent, {} failed, {} connections, lag p99 {:.2} ms",
+            (number(&seen, "rate")? / rate as f64 - 1.0) * 100.0,
+            out["completed"],
+            out["offered"],
+            out["unsent"],
+            out["failed"],
+            seen["connections"],
+            number(&out, "lag_p99")?,
+        );
+    }
+    Ok(())
+}
+
+/// A server that freezes for five seconds, five seconds into a load of fifteen.
+fn freeze() -> Outcome<()> {
+    let server = Server::start(Duration::ZERO, Duration::from_secs(5), 100)?;
+    let url = server.url.clone();
+    let out = said(&["part-tenfold", &url, "500", "15", "sender: reqwest"])?;
+    println!("\na target that freezes for 5 s: 500/s for 15 s");
+    println!(
+        "  {} of {} sent, {} unsent; from their due times p50 {:.1} ms, p90 {:.0} ms, p99 {:.0} ms",
+        out["completed"],
+        out["offered"],
+        out["unsent"],
+        number(&out, "p50")?,
+        number(&out, "p90")?,
+        number(&out, "p99")?
+    );
+    Ok(())
+}

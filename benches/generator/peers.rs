@@ -1,0 +1,88 @@
+//! Other generators, where they are installed.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use procfs::process::Process;
+
+use crate::parts::Server;
+use crate::{Outcome, Row, seen};
+
+/// Another generator.
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    /// Its command line, and what it reads on stdin, for a URL, a rate and seconds.
+    call: fn(&str, u64, u64) -> (Vec<String>, String),
+}
+
+const ALL: [Peer; 4] = [
+    Peer { name: "fortio", call: fortio },
+    Peer { name: "k6", call: k6 },
+    Peer { name: "oha", call: oha },
+    Peer { name: "vegeta", call: vegeta },
+];
+
+/// Those that are installed, and the names of those that are not.
+pub(crate) fn installed() -> (Vec<Peer>, Vec<&'static str>) {
+    let paths: Vec<PathBuf> = std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect();
+    let (there, absent): (Vec<Peer>, Vec<Peer>) =
+        ALL.into_iter().partition(|peer| paths.iter().any(|path| path.join(peer.name).is_file()));
+    (there, absent.iter().map(|peer| peer.name).collect())
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn fortio(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
+    let args = format!(
+        "load -quiet -uniform -nocatchup -c 64 -qps {rate} -t {secs}s -payload {{}} {url}/v1/chat/completions"
+    );
+    (words(&args), String::new())
+}
+
+fn oha(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
+    let args = format!("--no-tui -c 64 -q {rate} -z {secs}s -m POST -d {{}} {url}/v1/chat/completions");
+    (words(&args), String::new())
+}
+
+fn vegeta(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
+    let args = format!("attack -rate={rate}/s -duration={secs}s -output=/dev/null");
+    (words(&args), format!("POST {url}/v1/chat/completions\n"))
+}
+
+fn k6(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
+    let script = format!(
+        "import http from 'k6/http';\n\
+         export const options = {{ discardResponseBodies: true, scenarios: {{ steady: {{ executor: 'constant-arrival-rate', \
+         rate: {rate}, timeUnit: '1s', duration: '{secs}s', preAllocatedVUs: 200, maxVUs: 2000 }} }} }};\n\
+         export default () => {{ http.post('{url}/v1/chat/completions', '{{}}'); }};\n"
+    );
+    (words("run --quiet -"), script)
+}
+
+impl Peer {
+    /// Lets it send, on the core it inherits from this process.
+    pub(crate) fn send(&self, server: &mut Server, rate: u64, secs: u64) -> Outcome<Row> {
+        let (args, input) = (self.call)(&server.url, rate, secs);
+        let before = children()?;
+        let mut command = Command::new(self.name);
+        let quiet = command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = quiet.spawn()?;
+        // one that reads nothing may have closed it
+        let _ = child.stdin.take().ok_or("no stdin")?.write_all(input.as_bytes());
+        let status = child.wait()?;
+        if !status.success() {
+            return Err(format!("it ended with {status}").into());
+        }
+        let cpu = (children()? - before) / (rate * secs) as f64 * 1e3;
+        seen(server, rate, cpu, String::new())
+    }
+}
+
+/// The processor time of all children that have ended, in seconds.
+fn children() -> Outcome<f64> {
+    let stat = Process::myself()?.stat()?;
+    Ok((stat.cutime + stat.cstime) as f64 / procfs::ticks_per_second() as f64)
+}

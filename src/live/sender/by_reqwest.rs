@@ -1,0 +1,113 @@
+//! Sending with reqwest.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::Method;
+use reqwest::{Client, Request, Response, Url};
+use tokio::sync::Semaphore;
+use tower::limit::ConcurrencyLimitLayer;
+
+use super::{AT_ONCE, Outgoing, Reply, Rest, tls};
+use crate::live::trouble::{self, Trouble};
+use crate::live::{LiveError, request};
+use crate::plan::{Http, TargetRequest};
+
+/// Idle connections that are kept.
+const IDLE: usize = 1_024;
+
+/// reqwest's clients: one for each source address and, since a client has one HTTP/2 connection to a host, one for each
+/// of those.
+#[derive(Debug)]
+pub(in crate::live) struct Sender {
+    url: Url,
+    lanes: Vec<Lane>,
+    next: AtomicUsize,
+    /// Requests being written: each holds a permit until its body is first asked for.
+    writing: Arc<Semaphore>,
+    http: Http,
+}
+
+#[derive(Debug)]
+struct Lane {
+    client: Client,
+    open: Arc<AtomicU32>,
+}
+
+/// A request that is open on a lane.
+struct Place(Arc<AtomicU32>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Sender {
+    pub(super) fn new(url: Url, request: &TargetRequest, open: u64) -> Result<Self, LiveError> {
+        let transport = &request.transport;
+        let sources = transport.source_addresses.len().max(1);
+        let lanes = match transport.http {
+            Http::One => sources,
+            Http::Two { .. } => {
+                usize::try_from(transport.connections(open).0).unwrap_or(usize::MAX).max(sources)
+            }
+        };
+        // once for all: reading the system's certificates takes longer than a request
+        let tls = (url.scheme() == "https").then(|| tls::config(request)).transpose()?;
+        let lane = |n: usize| {
+            let source = transport.source_addresses.get(n % sources).copied();
+            let client = match &tls {
+                Some(config) => request::client(request)?.tls_backend_preconfigured(config.clone()),
+                None => request::client(request)?.tls_certs_only([]),
+            };
+            let client = client
+                .local_address(source)
+                .pool_max_idle_per_host(IDLE)
+                .connector_layer(ConcurrencyLimitLayer::new(AT_ONCE))
+                .build()
+                .map_err(LiveError::Client)?;
+            Ok(Lane { client, open: Arc::default() })
+        };
+        Ok(Self {
+            url,
+            lanes: (0..lanes).map(lane).collect::<Result<_, LiveError>>()?,
+            next: AtomicUsize::new(0),
+            writing: Arc::new(Semaphore::new(AT_ONCE)),
+            http: transport.http,
+        })
+    }
+
+    /// The lane for the next request: in turn over HTTP/1.1, the one with the fewest open streams over HTTP/2.
+    fn lane(&self) -> Option<&Lane> {
+        match self.http {
+            Http::One => self.lanes.get(self.next.fetch_add(1, Ordering::Relaxed) % self.lanes.len()),
+            Http::Two { .. } => self.lanes.iter().min_by_key(|lane| lane.open.load(Ordering::Relaxed)),
+        }
+    }
+
+    pub(super) async fn send(&self, mut outgoing: Box<Outgoing>) -> Result<Reply, Trouble> {
+        // neither is ever missing: there is a lane, and nobody closes the semaphore
+        let permit = Arc::clone(&self.writing).acquire_owned().await.map_err(|_| Trouble::Exhausted)?;
+        let lane = self.lane().ok_or(Trouble::Exhausted)?;
+        outgoing.body.until_written(permit);
+        lane.open.fetch_add(1, Ordering::Relaxed);
+        let _place = Place(Arc::clone(&lane.open));
+        let answer = lane.client.execute(self.request(*outgoing));
+        let mut response = answer.await.map_err(|e| trouble::of(&e, false))?;
+        let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
+        Ok(Reply { status, headers, body: Rest::Reqwest(Box::new(response)) })
+    }
+
+    fn request(&self, Outgoing { headers, body }: Outgoing) -> Request {
+        let mut request = Request::new(Method::POST, self.url.clone());
+        *request.headers_mut() = headers;
+        *request.body_mut() = Some(reqwest::Body::wrap(body));
+        request
+    }
+}
+
+pub(super) async fn chunk(response: &mut Response) -> Result<Option<Bytes>, Trouble> {
+    response.chunk().await.map_err(|e| trouble::of(&e, true))
+}

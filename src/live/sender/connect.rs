@@ -1,0 +1,87 @@
+//! How a connection comes up: the address, the source, and TLS where it is asked for.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use reqwest::Url;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio_rustls::TlsConnector;
+
+use super::tls;
+use crate::live::LiveError;
+use crate::live::trouble::{self, Trouble};
+use crate::observe::Broken;
+use crate::plan::{Http, TargetRequest};
+
+/// A connection, with or without TLS.
+pub(super) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
+
+/// Where connections go, and where they come from.
+pub(super) struct Route {
+    host: String,
+    port: u16,
+    sources: Vec<IpAddr>,
+    next: AtomicUsize,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+    http: Http,
+}
+
+impl Route {
+    /// To the host of `url`, as `request` says.
+    pub(super) fn new(url: &Url, request: &TargetRequest) -> Result<Self, LiveError> {
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let tls = (url.scheme() == "https").then(|| {
+            let name = ServerName::try_from(host.clone())
+                .map_err(|_| LiveError::Request(format!("`{host}` is no name a certificate can have")))?;
+            Ok::<_, LiveError>((TlsConnector::from(Arc::new(tls::config(request)?)), name))
+        });
+        Ok(Self {
+            port: url.port_or_known_default().unwrap_or(80),
+            host,
+            sources: request.transport.source_addresses.clone(),
+            next: AtomicUsize::new(0),
+            tls: tls.transpose()?,
+            http: request.transport.http,
+        })
+    }
+
+    /// A new connection, TLS and all.
+    pub(super) async fn connect(&self) -> Result<Box<dyn Io>, Trouble> {
+        let stream = self.tcp().await.map_err(|error| trouble::of_connecting(&error))?;
+        // small requests go out at once
+        let _ = stream.set_nodelay(true);
+        let Some((connector, name)) = &self.tls else { return Ok(Box::new(stream)) };
+        let stream = connector.connect(name.clone(), stream).await.map_err(|e| trouble::of_connecting(&e))?;
+        let agreed = stream.get_ref().1.alpn_protocol();
+        if matches!(self.http, Http::Two { .. }) && agreed != Some(b"h2") {
+            return Err(Trouble::Broken(Broken::Connect));
+        }
+        Ok(Box::new(stream))
+    }
+
+    async fn tcp(&self) -> io::Result<TcpStream> {
+        let mut last =
+            io::Error::new(io::ErrorKind::AddrNotAvailable, "failed to lookup address information");
+        for address in lookup_host((self.host.as_str(), self.port)).await? {
+            match self.to(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn to(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        if !self.sources.is_empty() {
+            let source = self.sources[self.next.fetch_add(1, Ordering::Relaxed) % self.sources.len()];
+            socket.bind(SocketAddr::new(source, 0))?;
+        }
+        socket.connect(address).await
+    }
+}

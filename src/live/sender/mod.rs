@@ -1,0 +1,95 @@
+//! What writes a request to the wire and reads its answer: one file a sender, behind [`Sender`].
+//!
+//! A sender is asked for one exchange at a time per request and bounds by itself how many connections it opens at once:
+//! without a bound each late request would open one of its own, and be later still.
+
+use bytes::Bytes;
+use http::HeaderMap;
+use reqwest::Url;
+
+use super::LiveError;
+use super::body::Stamped;
+use super::trouble::Trouble;
+use crate::plan::{SenderKind, TargetRequest};
+
+mod by_hyper;
+mod by_reqwest;
+mod connect;
+mod pool;
+mod tls;
+
+/// Connections being opened, or requests being written, at once.
+const AT_ONCE: usize = 64;
+
+/// The sender of a run, with its connections.
+#[derive(Debug)]
+pub(super) enum Sender {
+    /// reqwest: what most callers of a gateway are built on.
+    Reqwest(by_reqwest::Sender),
+    /// hyper itself: fewer instructions and less memory a request.
+    Hyper(by_hyper::Sender),
+}
+
+/// A request to be sent. It is handed on in a box: a future keeps room for whatever was moved through it.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    pub(super) headers: HeaderMap,
+    pub(super) body: Stamped,
+}
+
+/// The head of an answer; its body is still to be read.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// The HTTP status.
+    pub(super) status: u16,
+    /// Its headers.
+    pub(super) headers: HeaderMap,
+    body: Rest,
+}
+
+/// What is still to be read.
+#[derive(Debug)]
+enum Rest {
+    Reqwest(Box<reqwest::Response>),
+    Hyper(by_hyper::Rest),
+}
+
+impl Sender {
+    /// A sender of requests to `url`, as `request` says, of which at most `open` are open at once.
+    ///
+    /// # Errors
+    /// If the certificates, or the client they are for, cannot be used.
+    pub(super) fn new(url: Url, request: &TargetRequest, open: u64) -> Result<Self, LiveError> {
+        Ok(match request.transport.sender {
+            SenderKind::Reqwest => Self::Reqwest(by_reqwest::Sender::new(url, request, open)?),
+            SenderKind::Hyper => Self::Hyper(by_hyper::Sender::new(&url, request, open)?),
+        })
+    }
+
+    /// The thread that sends has nothing to do. One that never says so is slow itself, and is to open few connections.
+    pub(super) fn rest(&self) {
+        if let Self::Hyper(sender) = self {
+            sender.rest();
+        }
+    }
+
+    /// Sends one request and reads the head of its answer. Dropping the future, or the reply, abandons the request:
+    /// over HTTP/1.1 its connection is closed, over HTTP/2 its stream is reset.
+    pub(super) async fn send(&self, outgoing: Box<Outgoing>) -> Result<Reply, Trouble> {
+        match self {
+            // its future is several times the size of the other's, which would otherwise have to make room for it
+            Self::Reqwest(sender) => Box::pin(sender.send(outgoing)).await,
+            Self::Hyper(sender) => sender.send(outgoing).await,
+        }
+    }
+}
+
+impl Reply {
+    /// The next piece of the body; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
+        match &mut self.body {
+            Rest::Reqwest(response) => by_reqwest::chunk(response).await,
+            Rest::Hyper(rest) => rest.chunk().await,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The generator against real sockets. Counts, never times: the machine may be busy.
+
+use std::time::Duration;
+
+use tenfold::live::Clock;
+use tenfold::live::selftest::{Driven, Manner, Plain, drive};
+use tenfold::observe::Outcome as Became;
+use tenfold::plan;
+
+/// Plays the callers of a plan of one phase against a server of this manner.
+fn played(manner: Manner, load: &str, request: &str) -> Outcome<(Driven, Plain)> {
+    let server = Plain::start(Clock::start(), manner)?;
+    let text = format!(
+        "tenfold: 1\nname: test\nload: {{ arrivals: constant, phases: [{{ name: steady, {load} }}] }}\n\
+         requests: [{{ name: ask, prompt: {{ tokens: 8 }}, max_tokens: 4, deadline: 60s }}]\n\
+         provider: {{ quota: {{ tokens_per_minute: 10_000_000_000, burst: 10s }}, service: {{ first_token: 1ms, per_token: 0ms }} }}\n\
+         target: {{ url: '{}', request: {{ {request} }} }}\nmax_outstanding: 100_000\n",
+        server.url()
+    );
+    let loaded = plan::parse(&text, &[], &|_| None).map_err(|faults| format!("{faults:?}"))?;
+    Ok((drive(&loaded.plan, &server.url())?, server))
+}
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+const SENDERS: [&str; 4] =
+    ["sender: reqwest", "sender: hyper", "sender: reqwest, http: 2", "sender: hyper, http: 2"];
+
+/// As in tsenart/vegeta#620 and giltene/wrk2's account of coordinated omission: a target that freezes for five seconds
+/// stops no arrival, and the percentiles show all of the freeze.
+#[test]
+fn a_frozen_target_stops_no_arrival_and_shows_in_the_percentiles() {
+    let freeze = Some((Duration::from_secs(1), Duration::from_secs(5)));
+    let (driven, server) =
+        played(Manner { freeze, ..Manner::default() }, "rate: 100/s, for: 10s", "sender: hyper").unwrap();
+    let measures = &driven.measures;
+    assert_eq!((measures.offered, measures.arrivals.get(Became::Unsent)), (1_000, 0));
+    assert_eq!(measures.arrivals.get(Became::Completed), 1_000);
+    assert_eq!(server.take_arrivals().len(), 1_000);
+    // first attempts by the second they were sent in: as many in the freeze as before it
+    let sent: Vec<u64> = measures.windows.iter().map(|window| window.sent).collect();
+    assert!(sent[2..5].iter().all(|sent| *sent >= 50), "{sent:?}");
+    // whoever came in the first four seconds of the freeze waited a second or more for its end
+    let from_due = measures.latencies.from_due(Became::Completed);
+    let waited = from_due.quantile(0.65).unwrap();
+    assert!(waited >= Duration::from_secs(1), "{waited:?}");
+    let p99 = from_due.quantile(0.99).unwrap();
+    assert!(p99 >= Duration::from_millis(4_500), "{p99:?}");
+}
+
+/// As in seanmonstar/reqwest#976: more streams than the server allows at once are not refused, not sent twice and not
+/// lost: they wait, and the wait counts from the due time.
+#[test]
+fn streams_over_the_servers_limit_wait_and_are_sent_once() {
+    let manner = Manner { delay: Duration::from_millis(300), streams: 100, ..Manner::default() };
+    for sender in ["reqwest", "hyper"] {
+        let request = format!("sender: {sender}, http: 2, connections: 1, streams: 1000");
+        let (driven, server) = played(manner, "rate: 5000/s, for: 100ms", &request).unwrap();
+        let measures = &driven.measures;
+        assert_eq!(measures.arrivals.get(Became::Completed), 500, "{sender}: {:?}", measures.failures);
+        assert_eq!(server.take_arrivals().len(), 500, "{sender}");
+        // five turns of a hundred streams each
+        let last = measures.latencies.from_due(Became::Completed).max().unwrap();
+        assert!(last >= 1_300_000, "{sender}: the last waited {last} µs");
+    }
+}
+
+#[test]
+fn every_sender_sends_each_request_once_over_the_protocol_it_is_told() {
+    for request in SENDERS {
+        let manner = Manner { delay: Duration::from_millis(200), ..Manner::default() };
+        let (driven, server) = played(manner, "rate: 200/s, for: 1s", request).unwrap();
+        let measures = &driven.measures;
+        assert_eq!(measures.arrivals.get(Became::Completed), 200, "{request}: {:?}", measures.failures);
+        assert_eq!(server.take_arrivals().len(), 200, "{request}");
+        let connections = server.connections();
+        match request.contains("http: 2") {
+            // some forty streams are open at once; the ping has a connection of its own
+            true => assert!((2..=4).contains(&connections), "{request}: {connections}"),
+            false => assert!(connections >= 30, "{request}: {connections}"),
+        }
+    }
+}
+
+/// As in grafana/k6#826: connections that share the ports of several addresses.
+#[test]
+fn connections_come_from_every_source_address_in_turn() {
+    for sender in ["reqwest", "hyper"] {
+        let request = format!("sender: {sender}, source_addresses: [127.0.0.2, 127.0.0.3]");
+        let manner = Manner { delay: Duration::from_millis(300), ..Manner::default() };
+        let (driven, server) = played(manner, "rate: 100/s, for: 500ms", &request).unwrap();
+        assert_eq!(driven.measures.arrivals.get(Became::Completed), 50, "{sender}");
+        let sources = server.sources();
+        for address in ["127.0.0.2", "127.0.0.3"] {
+            let count = sources.get(&address.parse().unwrap()).copied().unwrap_or(0);
+            assert!(count >= 5, "{sender}: {sources:?}");
+        }
+    }
+}
+
+/// Five minutes at 1,000/s: what is kept of a request that has ended is nothing.
+#[test]
+#[ignore = "five minutes; the scheduled job runs it"]
+fn memory_is_flat_in_a_soak_of_five_minutes() {
+    for request in ["sender: reqwest", "sender: hyper"] {
+        let (driven, _server) = played(Manner::forgetful(), "rate: 1000/s, for: 300s", request).unwrap();
+        let measures = &driven.measures;
+        assert_eq!(measures.arrivals.get(Became::Completed), 300_000, "{request}: {:?}", measures.failures);
+        let own: Vec<u64> = measures.windows.iter().map(|window| window.own_memory.get()).collect();
+        let most =
+            |from: usize, to: usize| own[from * own.len() / 10..to * own.len() / 10].iter().max().copied();
+        let (early, late) = (most(2, 4).unwrap(), most(8, 10).unwrap());
+        println!("{request}: {early} bytes in minute 2, {late} in the last");
+        assert!(late < early + early / 20 + 1_000_000, "{request}: {early} bytes, then {late}");
+    }
+}
