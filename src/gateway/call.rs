@@ -61,7 +61,7 @@ impl Gateway {
             }
             let number = number.to_owned();
             let done = unknown::reconcile(&self.shell, &number, request).await;
-            return Ok(done.unwrap_or_else(|refusal| refuse(refusal)));
+            return Ok(done.unwrap_or_else(&refuse));
         }
         Ok(match path {
             "/healthz" if get => page("text/plain; charset=utf-8", "ok\n".into()),

@@ -4,6 +4,8 @@
 //! it: what splits a text into pieces splits it there, so the count of a prompt is the number of its words, whoever
 //! counts. A text is counted as a whole before it is used.
 
+use std::sync::OnceLock;
+
 use bpe_openai::Tokenizer;
 use bytes::Bytes;
 
@@ -35,7 +37,7 @@ impl Text {
         let (words, bytes) = (class.prompt.most().get(), class.most_bytes().get());
         let text = match tokenizer(count) {
             None => openai::prompt(words, bytes),
-            Some(tokenizer) => of_tokens(tokenizer, words, bytes)
+            Some((tokenizer, vocabulary)) => of_tokens(tokenizer, vocabulary, words, bytes)
                 .map_err(|why| LiveError::Request(format!("requests.{}.prompt: {why}", class.name)))?,
         };
         Ok(Self { bytes: text.into(), words: words.max(1) })
@@ -49,17 +51,24 @@ impl Text {
     }
 }
 
-fn tokenizer(count: Count) -> Option<&'static Tokenizer> {
-    match count {
-        Count::Words => None,
-        Count::Cl100kBase => Some(bpe_openai::cl100k_base()),
-        Count::O200kBase => Some(bpe_openai::o200k_base()),
-    }
+/// A tokenizer and the words made of its tokens, which are looked for once.
+fn tokenizer(count: Count) -> Option<(&'static Tokenizer, &'static Vocabulary)> {
+    static WORDS: [OnceLock<Vocabulary>; 2] = [OnceLock::new(), OnceLock::new()];
+    let (tokenizer, words) = match count {
+        Count::Words => return None,
+        Count::Cl100kBase => (bpe_openai::cl100k_base(), &WORDS[0]),
+        Count::O200kBase => (bpe_openai::o200k_base(), &WORDS[1]),
+    };
+    Some((tokenizer, words.get_or_init(|| vocabulary(tokenizer))))
 }
 
 /// A text of exactly `words` tokens in `bytes` bytes, each with the blank before it a word.
-fn of_tokens(tokenizer: &Tokenizer, words: u64, bytes: u64) -> Result<String, String> {
-    let vocabulary = vocabulary(tokenizer);
+fn of_tokens(
+    tokenizer: &Tokenizer,
+    vocabulary: &Vocabulary,
+    words: u64,
+    bytes: u64,
+) -> Result<String, String> {
     let mut missing = None;
     let text = openai::prompt_of(words, bytes, |nth, letters, text| {
         let of_length = vocabulary.get(letters).map(Vec::as_slice).unwrap_or_default();
@@ -83,7 +92,9 @@ fn of_tokens(tokenizer: &Tokenizer, words: u64, bytes: u64) -> Result<String, St
 }
 
 /// By their number of letters: words that are one token each, with a blank before them and without.
-fn vocabulary(tokenizer: &Tokenizer) -> Vec<Vec<String>> {
+type Vocabulary = Vec<Vec<String>>;
+
+fn vocabulary(tokenizer: &Tokenizer) -> Vocabulary {
     let mut by_length = vec![Vec::new(); LONGEST + 1];
     for id in 0..u32::try_from(tokenizer.bpe.num_tokens()).unwrap_or(0) {
         let bytes = tokenizer.bpe.decode_tokens(&[id]);
@@ -133,7 +144,7 @@ mod tests {
     #[test]
     fn a_prompt_counted_by_a_tokenizer_has_its_tokens() {
         for count in [Count::Cl100kBase, Count::O200kBase] {
-            let tokenizer = tokenizer(count).unwrap();
+            let (tokenizer, _) = tokenizer(count).unwrap();
             for (tokens, bytes) in [(800, 6_000), (1_500, 6_500), (700, 7_000)] {
                 let text = Text::new(&class(tokens, bytes), count).unwrap();
                 assert_eq!(text.bytes.len() as u64, bytes);

@@ -107,7 +107,7 @@ mod tests {
         assert!((class.prompt.mean() - 813.12).abs() < 0.01 && class.prompt.most().get() == 4_000);
         assert_eq!((class.output.most().get(), class.bytes.get()), (60, 5_000));
         // a rehearsal thins the trace and keeps each phase's own part
-        let halved = ["rehearsal.scale=1/2", "rehearsal.phases={ crowd: 12s }"];
+        let halved = ["rehearsal.scale=1/2", "rehearsal.phases={ crowd: 12s }", "provider.quota.burst=4s"];
         let small = read(CROWD, &halved).unwrap().plan.rehearsed();
         let twelve = load.arrivals.trace().unwrap().rows_in(1, Duration::from_secs(12)).unwrap();
         let expected = Rate::new(twelve, Duration::from_secs(24)).unwrap();
@@ -141,7 +141,7 @@ mod tests {
         };
         let head = with("to: 6m");
         assert!(head.len() == 1 && head[0].message.contains("nearly idle"), "{head:?}");
-        assert_eq!(with("from: 8m"), []);
+        assert_eq!(with("from: 7m"), []);
     }
 
     #[test]

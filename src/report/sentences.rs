@@ -104,12 +104,23 @@ pub(super) fn requests(report: &Report) -> String {
     format!("{} offered = {sum}{rest}", thousands(t.offered))
 }
 
-/// Failed attempts, one sentence a cause.
+/// How many attempts were made where callers try again by themselves, and failed attempts, one sentence a cause.
 pub(super) fn failures(report: &Report) -> impl Iterator<Item = String> {
-    report.failures.iter().map(|failure| {
+    let failed = report.failures.iter().map(|failure| {
         let (first, last) = (seconds(failure.first_s), seconds(failure.last_s));
         let when = if failure.count == 1 { format!("at {first}") } else { format!("from {first} to {last}") };
         format!("{} failed: {}, {when}", thousands(failure.count), failure.cause)
+    });
+    attempts(report).into_iter().chain(failed)
+}
+
+/// Attempts and what they are of the arrivals; `None` where nobody tries again by itself.
+fn attempts(report: &Report) -> Option<String> {
+    let t = &report.totals;
+    let retries = report.plan.unusual.keys().any(|key| key.ends_with(".on_refusal"));
+    (retries && t.offered > 0).then(|| {
+        let each = t.attempts as f64 / t.offered as f64;
+        format!("{} attempts in all, {each:.2} for each arrival", thousands(t.attempts))
     })
 }
 
@@ -185,5 +196,16 @@ mod tests {
         assert_eq!(quantity(21_400_000.0, "bytes"), "21.4 MB");
         assert_eq!(quantity(3.456, "requests/s"), "3.46/s");
         assert_eq!(quantity(37.0, "requests"), "37 requests");
+    }
+
+    #[test]
+    fn attempts_are_told_apart_where_callers_try_again() {
+        use crate::measure::testing::{healthy, smoke};
+        let plan = smoke().plan();
+        let mut report = super::super::tests::report(&plan, &healthy(&plan), false);
+        assert!(failures(&report).all(|sentence| !sentence.contains("attempts")));
+        report.plan.unusual.insert("requests.ask.on_refusal".into(), "Retry".into());
+        (report.totals.attempts, report.totals.offered) = (1_500, 1_000);
+        assert_eq!(failures(&report).next().unwrap(), "1,500 attempts in all, 1.50 for each arrival");
     }
 }

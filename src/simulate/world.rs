@@ -233,7 +233,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     /// A refusal reaches its caller, who may come back.
     fn refuse(&mut self, id: Id, status: u16, reason: Reason, told: Option<Duration>) {
         let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
-        if self.plan.requests.class(open.class).on_refusal != OnRefusal::GiveUp {
+        if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
             let signs = Signs { status: Some(status), refused: true, told, hint: told, ..Signs::default() };
             self.comes_back(&open, signs);
         } else if reason != Reason::Expired && open.attempt.nth == 0 {

@@ -78,7 +78,8 @@ impl Lane {
     /// time, `level` what can be spent at once. Everyone is before it where the order does not ask about deadlines.
     pub fn outlook_by_deadline(&self, ask: &Ask, ready: Moment, level: Tokens) -> Outlook {
         let by_deadline = self.urgency.as_ref();
-        by_deadline.map_or(self.outlook(), |urgency| urgency.outlook((ask.deadline, ask.id), ready, level))
+        by_deadline
+            .map_or_else(|| self.outlook(), |urgency| urgency.outlook((ask.deadline, ask.id), ready, level))
     }
 
     /// Their ids, the oldest first.
