@@ -215,3 +215,36 @@ fn the_edge_gate_prints_its_tables_and_is_not_run() {
     let retry = "requests.0.on_refusal={ retry: { like: openai-python } }";
     out(&tenfold(&["run", "plans/smoke.yaml", "--set", retry, "--dry-run"]).code(0));
 }
+
+/// What `tenfold selftest` has found on this machine holds for every plan, until it is told not to.
+#[test]
+fn a_plan_beyond_what_the_selftest_found_is_refused_before_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("limits.json");
+    let cores = std::thread::available_parallelism().unwrap();
+    let kept = |sender: &str, rate: u32| {
+        format!(
+            r#"{{"sender":"{sender}","rate_per_s":{rate},"lag_p99_us":9,"deviation_p99_us":null,"then":null}}"#
+        )
+    };
+    let limits = format!(
+        r#"{{"schema":"tenfold.limits/1","measured":"2026-11-30T12:00:00Z","cores":{cores},"generator":[{},{}],"provider":{}}}"#,
+        kept("hyper", 9_000),
+        kept("reqwest", 10),
+        kept("provider", 9_000)
+    );
+    std::fs::write(&file, limits).unwrap();
+    let run = |more: &[&str]| {
+        let mut command = Command::cargo_bin("tenfold").unwrap();
+        command.args(["run", "plans/smoke.yaml", "--dry-run"]).args(more).env("TENFOLD_LIMITS", &file);
+        command.assert()
+    };
+    let said = String::from_utf8(run(&[]).code(4).get_output().stderr.clone()).unwrap();
+    assert!(said.contains("`promotion` offers 80/s, and the generator keeps 10/s here"), "{said}");
+    assert!(said.contains("send with hyper") && said.contains("--beyond-limits"), "{said}");
+    run(&["--beyond-limits"]).code(0);
+    run(&["--set", "target.request.sender=hyper"]).code(0);
+    // limits of another machine, and what is none
+    std::fs::write(&file, "{}").unwrap();
+    run(&[]).code(0);
+}
