@@ -102,15 +102,22 @@ fn connections_come_from_every_source_address_in_turn() {
 #[test]
 #[ignore = "five minutes; the scheduled job runs it"]
 fn memory_is_flat_in_a_soak_of_five_minutes() {
-    for request in ["sender: reqwest", "sender: hyper"] {
+    for request in ["sender: hyper", "sender: reqwest"] {
         let (driven, _server) = played(Manner::forgetful(), "rate: 1000/s, for: 300s", request).unwrap();
         let measures = &driven.measures;
         assert_eq!(measures.arrivals.get(Became::Completed), 300_000, "{request}: {:?}", measures.failures);
         let own: Vec<u64> = measures.windows.iter().map(|window| window.own_memory.get()).collect();
-        let most =
-            |from: usize, to: usize| own[from * own.len() / 10..to * own.len() / 10].iter().max().copied();
-        let (early, late) = (most(2, 4).unwrap(), most(8, 10).unwrap());
-        println!("{request}: {early} bytes in minute 2, {late} in the last");
-        assert!(late < early + early / 20 + 1_000_000, "{request}: {early} bytes, then {late}");
+        let most = |tenth: usize| {
+            own[tenth * own.len() / 10..(tenth + 1) * own.len() / 10].iter().copied().max().unwrap_or(0)
+        };
+        // a halt of the machine makes it grow once, for all that is open then; what is never given back, in every tenth
+        let mut grown: Vec<u64> = (2..10).map(|tenth| most(tenth).saturating_sub(most(tenth - 1))).collect();
+        let (early, late) = (most(1), most(9));
+        println!("{request}: {early} bytes in the second tenth, {late} in the last; grown by {grown:?}");
+        grown.sort_unstable();
+        assert!(
+            grown[grown.len() / 2] <= 100_000,
+            "{request}: grown by {grown:?} in a tenth of 30,000 requests"
+        );
     }
 }

@@ -168,9 +168,12 @@ fn memory() -> Outcome<()> {
         };
         let seen = server.seen(rate)?;
         let open = (rate * secs.min(10)) as f64;
-        let each = (number(&out, "peak_kb")? - number(&out, "before_kb")?) / open;
+        let before = number(&out, "before_kb")?;
+        let held = (number(&out, "held_kb")? - before) / (rate as f64 * 9.5);
+        let peak = (number(&out, "peak_kb")? - before) / open;
         println!(
-            "  {keys:<26} {rate:>5}/s {open:>6} open: {each:>5.1} kB each (goal {goal}), rate {:+.3} %, {} of {} completed, \
+            "  {keys:<26} {rate:>5}/s {open:>6} open: {held:>5.1} kB each before the first answer, {peak:>5.1} at the peak, \
+             answers and what is remembered of them included (goal {goal}), rate {:+.3} %, {} of {} completed, \
              {} unsent, {} failed, {} connections, lag p99 {:.2} ms",
             (number(&seen, "rate")? / rate as f64 - 1.0) * 100.0,
             out["completed"],

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::plan::{AbortRule, DEFAULT_OUTSTANDING, Plan, Validity, Wanted};
+use crate::plan::{AbortRule, DEFAULT_OUTSTANDING, Http, Plan, SenderKind, Validity, Wanted};
 use crate::provider::{Count, Law};
 use crate::units::plain_duration;
 use crate::workload::OnRefusal;
@@ -11,6 +11,7 @@ pub(super) fn keys(plan: &Plan) -> BTreeMap<String, String> {
     let mut keys = BTreeMap::new();
     load(plan, &mut keys);
     provider(plan, &mut keys);
+    transport(plan, &mut keys);
     expected(plan, &mut keys);
     keys
 }
@@ -51,6 +52,19 @@ fn provider(plan: &Plan, keys: &mut BTreeMap<String, String>) {
         let (at, lasts) = (plain_duration(fault.at), plain_duration(fault.lasts));
         let text = format!("at {at} for {lasts}: {} of capacity", fault.capacity);
         keys.insert(format!("provider.faults.{i}"), text);
+    }
+}
+
+/// How requests travel: a connection for each is another load than streams that share one.
+fn transport(plan: &Plan, keys: &mut BTreeMap<String, String>) {
+    let transport = &plan.target.request.transport;
+    if let Http::Two { connections, streams } = transport.http {
+        let most = connections.map_or_else(|| "as needed".to_owned(), |most| most.to_string());
+        keys.insert("target.request.http".to_owned(), format!("2: {streams} streams, connections {most}"));
+    }
+    let sender = SenderKind::ALL.iter().find(|(_, kind)| *kind == transport.sender);
+    if let Some((name, _)) = sender.filter(|_| transport.sender != SenderKind::default()) {
+        keys.insert("target.request.sender".to_owned(), (*name).to_owned());
     }
 }
 

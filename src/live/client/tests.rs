@@ -7,6 +7,7 @@ use super::*;
 use crate::live::pacer::Pacer;
 use crate::live::pacing;
 use crate::live::testing::{self, Server, completion, http};
+use crate::plan::SenderKind;
 use crate::workload::Schedule;
 
 /// What came of a load.
@@ -191,6 +192,8 @@ fn refused_callers_return_once_as_told_and_refusals_are_kept() {
     );
 }
 
+/// As in Layr-Labs/d-inference#915 and martian56/raven#739: a body that is cut short is no success, whatever its status;
+/// with either sender.
 #[test]
 fn what_breaks_is_told_apart() {
     let server = Server::start(|request| {
@@ -206,10 +209,13 @@ fn what_breaks_is_told_apart() {
     let mut plan = testing::plan(&server.url);
     plan.load = testing::load("40/s", Duration::from_secs(1));
     plan.requests = testing::mix("20s");
-    let played = play(&plan, &server.url);
-    assert_eq!(played.sent(), 40);
-    assert_eq!((played.broken(Broken::Closed), played.broken(Broken::TooLarge)), (10, 10));
-    assert_eq!(played.broken(Broken::Cut), 20, "half an answer, and something that is no answer");
+    for (name, kind) in SenderKind::ALL {
+        plan.target.request.transport.sender = kind;
+        let played = play(&plan, &server.url);
+        assert_eq!(played.sent(), 40, "{name}");
+        assert_eq!((played.broken(Broken::Closed), played.broken(Broken::TooLarge)), (10, 10), "{name}");
+        assert_eq!(played.broken(Broken::Cut), 20, "{name}: half an answer, and something that is no answer");
+    }
 }
 
 #[test]
