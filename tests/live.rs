@@ -85,6 +85,19 @@ fn an_overload_is_played_and_both_sides_are_seen() {
 }
 
 #[test]
+fn the_other_api_and_the_other_engine_are_spoken_through_the_whole_chain() {
+    let run = run(&plan(&["provider.api=anthropic", "provider.engine=stream"])).unwrap();
+    check_sum(&run);
+    assert_eq!(count(&run, Outcome::Failed), 0);
+    assert!(
+        count(&run, Outcome::Shed) > 50 && count(&run, Outcome::Completed) > 20,
+        "{:?}",
+        run.measures.arrivals
+    );
+    assert!(run.evidence.iter().all(|raw| raw.body.contains("overloaded_error")), "{:?}", run.evidence);
+}
+
+#[test]
 fn a_run_that_is_asked_to_stop_ends_in_order_with_what_it_has() {
     let stop = Stop::new();
     let asked = stop.clone();

@@ -15,7 +15,7 @@ use super::prompts::Text;
 use super::{Clock, LiveError, Seen};
 use crate::observe::{Attempt, Sighting};
 use crate::provider::Count;
-use crate::provider::wire::openai;
+use crate::provider::wire::Api;
 use crate::units::{Moment, Tokens};
 use crate::workload::Class;
 
@@ -35,14 +35,14 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// The body of `class`, asking for `model`, its prompts counted by `count`.
+    /// The body of `class` in the form of `api`, asking for `model`, its prompts counted by `count`.
     ///
     /// # Errors
     ///
     /// If no prompt can be made that counts as it should.
-    pub(super) fn new(model: &str, class: &Class, count: Count) -> Result<Self, LiveError> {
-        let whole = openai::request_body(model, PROMPT, class.max_tokens, ID);
-        // the prompt comes before the id
+    pub(super) fn new(api: &dyn Api, model: &str, class: &Class, count: Count) -> Result<Self, LiveError> {
+        let whole = api.request(model, PROMPT, class.max_tokens, ID);
+        // members are sorted, and in every API the prompt comes before the id
         let (head, rest) = whole.split_once(PROMPT).unwrap_or((&whole, ""));
         let (between, tail) = rest.split_once(ID).unwrap_or((rest, ""));
         let [head, between, tail] = [head, between, tail].map(|part| Bytes::copy_from_slice(part.as_bytes()));
@@ -144,12 +144,32 @@ mod tests {
 
     use super::*;
     use crate::live::testing;
+    use crate::provider::wire::{APIS, openai};
+
+    #[test]
+    fn in_every_api_the_prompt_and_the_id_come_into_their_places() {
+        let plan = testing::plan("http://127.0.0.1:1");
+        let class = &plan.requests.classes()[0];
+        for api in APIS {
+            let template = Template::new(*api, "m", class, Count::Words).unwrap();
+            let (out, _seen) = mpsc::channel();
+            let written = Written::new(Attempt { seq: 4, nth: 0 }, Clock::start(), out);
+            let whole = template.body("tenfold-1".into(), Tokens::new(5), written).parts.concat();
+            let asked = api.read(&whole).unwrap();
+            assert_eq!(
+                (asked.prompt, asked.user.as_deref()),
+                (Tokens::new(5), Some("tenfold-1")),
+                "{}",
+                api.name()
+            );
+        }
+    }
 
     #[test]
     fn a_body_is_the_whole_request_with_its_id_and_is_stamped_once() {
         let plan = testing::plan("http://127.0.0.1:1");
         let class = &plan.requests.classes()[0];
-        let template = Template::new("a {id} model", class, Count::Words).unwrap();
+        let template = Template::new(&openai::OpenAi, "a {id} model", class, Count::Words).unwrap();
         let (out, seen) = mpsc::channel();
         let written = Written::new(Attempt { seq: 4, nth: 0 }, Clock::start(), out);
         let mut body = template.body("tenfold-1".into(), Tokens::new(8), written.clone());

@@ -146,16 +146,22 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     let text = id.to_string();
     // nobody joins a canary: what its body says of being written is not listened to
     let written = Written::new(Attempt { seq: SEQ, nth }, chain.clock, mpsc::channel().0);
-    let body = Template::new(&chain.plan.target.request.model, class, chain.plan.provider.count)
-        .map_err(Lost::Text)?
-        .body(text.clone(), class.prompt.least(), Arc::clone(&written));
+    let body = Template::new(
+        chain.plan.provider.api,
+        &chain.plan.target.request.model,
+        class,
+        chain.plan.provider.count,
+    )
+    .map_err(Lost::Text)?
+    .body(text.clone(), class.prompt.least(), Arc::clone(&written));
     let errand = Errand { id: &id, text: &text, class, remaining: patience, unix: chain.clock.unix() };
     let headers = chain.wire.headers(errand);
     let talk = async {
         let mut reply = chain.wire.sender.send(Box::new(Outgoing { headers, body })).await?;
         let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
         let body = client::whole_body(reply).await?;
-        let answer = reading::answer(status, &headers, &body, &chain.plan.expect.refusal);
+        let answer =
+            reading::answer(chain.plan.provider.api, status, &headers, &body, &chain.plan.expect.refusal);
         Ok((status, answer.usable, String::from_utf8_lossy(&body).into_owned()))
     };
     let until: Moment = chain.clock.now() + patience;

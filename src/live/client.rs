@@ -20,6 +20,7 @@ use super::trouble::Trouble;
 use super::{Clock, LiveError, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
 use crate::plan::{Plan, Refusal};
+use crate::provider::wire::Api;
 use crate::units::Moment;
 use crate::workload::{Arrival, Class, Cohort, Late, Mix, OnRefusal, Signs};
 
@@ -32,6 +33,7 @@ pub(super) struct Callers {
     wire: Wire,
     mix: Mix,
     templates: Vec<Template>,
+    api: &'static dyn Api,
     expect: Refusal,
     late: Late,
     most_open: u32,
@@ -72,10 +74,11 @@ impl Callers {
         ends: Ends,
     ) -> Result<Arc<Self>, LiveError> {
         let request = &plan.target.request;
-        let template = |class| Template::new(&request.model, class, plan.provider.count);
+        let template = |class| Template::new(plan.provider.api, &request.model, class, plan.provider.count);
         Ok(Arc::new(Self {
             templates: plan.requests.classes().iter().map(template).collect::<Result<_, _>>()?,
             mix: plan.requests.clone(),
+            api: plan.provider.api,
             expect: plan.expect.refusal.clone(),
             late: plan.load.late,
             most_open: plan.max_outstanding,
@@ -222,7 +225,7 @@ impl Callers {
             let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
             locker.keep(departure.attempt, at, status, &headers, &body);
         }
-        Ok((reading::answer(status, &headers, &body, &self.expect), Told::read(&headers), at))
+        Ok((reading::answer(self.api, status, &headers, &body, &self.expect), Told::read(&headers), at))
     }
 
     /// The request of an attempt that is sent at `now`.

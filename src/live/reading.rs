@@ -5,17 +5,23 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::observe::{Answer, Reason, RetryAfter};
 use crate::plan::{Refusal, Wanted};
+use crate::provider::wire::Api;
 
 /// Characters of a foreign text that are kept.
 const KEPT: usize = 40;
 
-/// Reads an answer. `expect` says which statuses are refusals and what form they shall have.
-pub(super) fn answer(status: u16, headers: &HeaderMap, body: &[u8], expect: &Refusal) -> Answer {
+/// Reads an answer of `api`. `expect` says which statuses are refusals and what form they shall have.
+pub(super) fn answer(
+    api: &dyn Api,
+    status: u16,
+    headers: &HeaderMap,
+    body: &[u8],
+    expect: &Refusal,
+) -> Answer {
     let success = status == 200;
     let json = if success { None } else { serde_json::from_slice::<Value>(body).ok() };
     let refusal = expect.shed.contains(&status) || expect.throttled.contains(&status);
@@ -23,31 +29,10 @@ pub(super) fn answer(status: u16, headers: &HeaderMap, body: &[u8], expect: &Ref
         status,
         retry_after: retry_after(headers),
         reason: json.as_ref().and_then(reason),
-        usable: success && usable(body),
+        usable: success && api.has_text(body),
         marked: !refusal || marked(headers, expect),
         shape: if refusal { shape(headers, json.as_ref(), expect) } else { Ok(()) },
     }
-}
-
-/// Whether a body is a completion with some text in it. An error member in a 200 is none.
-fn usable(body: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Completion<'a> {
-        #[serde(borrow)]
-        choices: Vec<Choice<'a>>,
-    }
-    #[derive(Deserialize)]
-    struct Choice<'a> {
-        #[serde(borrow)]
-        message: Message<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Message<'a> {
-        #[serde(borrow)]
-        content: Cow<'a, str>,
-    }
-    let completion = serde_json::from_slice::<Completion<'_>>(body);
-    completion.is_ok_and(|c| c.choices.first().is_some_and(|choice| !choice.message.content.is_empty()))
 }
 
 /// The `reason` a problem details body names for itself.
@@ -153,6 +138,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::provider::wire::openai::OpenAi;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         pairs.iter().map(|(k, v)| (k.parse().unwrap(), http::HeaderValue::from_static(v))).collect()
@@ -185,21 +171,6 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_usable_if_it_has_text() {
-        for (body, good) in [
-            (r#"{"choices":[{"message":{"role":"assistant","content":"word"}}],"usage":{}}"#, true),
-            (r#"{"choices":[{"message":{"content":"a \"quoted\" one"}}]}"#, true),
-            (r#"{"choices":[{"message":{"content":""}}]}"#, false),
-            (r#"{"choices":[]}"#, false),
-            (r#"{"error":{"message":"overloaded"}}"#, false),
-            ("<html>", false),
-            ("", false),
-        ] {
-            assert_eq!(usable(body.as_bytes()), good, "{body}");
-        }
-    }
-
-    #[test]
     fn a_refusal_is_held_against_the_designed_form() {
         let present = |name: &str| (name.to_owned(), Wanted::Present);
         let expect = Refusal {
@@ -219,11 +190,13 @@ mod tests {
         let problem =
             headers(&[("content-type", "Application/Problem+JSON; charset=utf-8"), ("retry-after", "4")]);
         let body = br#"{"type":"about:blank","status":503,"reason":"shed"}"#;
-        let good = answer(503, &problem, body, &expect);
+        let good = answer(&OpenAi, 503, &problem, body, &expect);
         assert_eq!((good.shape, good.reason, good.usable), (Ok(()), Some(Reason::Shed), false));
 
         let plain = headers(&[("content-type", "text/plain")]);
-        let shape = |headers: &HeaderMap, body: &[u8]| answer(503, headers, body, &expect).shape.unwrap_err();
+        let shape = |headers: &HeaderMap, body: &[u8]| {
+            answer(&OpenAi, 503, headers, body, &expect).shape.unwrap_err()
+        };
         assert_eq!(
             shape(&plain, body),
             "header `content-type` is `text/plain`, not `application/problem+json`"
@@ -231,7 +204,7 @@ mod tests {
         assert_eq!(shape(&HeaderMap::new(), body), "header `content-type` is missing");
         assert_eq!(shape(&problem, b"no"), "the body is no JSON");
         assert_eq!(shape(&problem, br#"{"type":null}"#), "member `/status` is missing");
-        assert_eq!(answer(500, &plain, b"no", &expect).shape, Ok(()), "no refusal, no form");
+        assert_eq!(answer(&OpenAi, 500, &plain, b"no", &expect).shape, Ok(()), "no refusal, no form");
     }
 
     #[test]

@@ -62,6 +62,9 @@ impl Wire {
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        for (name, value) in plan.provider.api.headers() {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+        }
         for (name, value) in &request.headers {
             let unusable =
                 || LiveError::Request(format!("target.request.headers.{name} can stand in no header"));

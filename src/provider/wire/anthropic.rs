@@ -2,6 +2,7 @@
 //!
 //! Shapes as in the public API reference and the types of the official Python client (2026).
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat};
@@ -132,6 +133,21 @@ impl Api for Anthropic {
         let mut headers = limit_headers(made.limits, made.unix);
         headers.push(("request-id", format!("req_{}", made.id)));
         headers
+    }
+
+    fn has_text(&self, body: &[u8]) -> bool {
+        #[derive(Deserialize)]
+        struct Answer<'a> {
+            #[serde(borrow)]
+            content: Vec<Block<'a>>,
+        }
+        #[derive(Deserialize)]
+        struct Block<'a> {
+            #[serde(borrow, default)]
+            text: Cow<'a, str>,
+        }
+        let answer = serde_json::from_slice::<Answer<'_>>(body);
+        answer.is_ok_and(|answer| answer.content.iter().any(|block| !block.text.is_empty()))
     }
 
     fn used(&self, body: &[u8]) -> Option<Tokens> {

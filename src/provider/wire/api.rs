@@ -32,6 +32,8 @@ pub trait Api: Debug + Send + Sync {
     fn answer(&self, made: &Made<'_>) -> String;
     /// The headers of an answer, whole or streamed, besides the content type.
     fn headers_of_answer(&self, made: &Made<'_>) -> Vec<(&'static str, String)>;
+    /// Whether a body is a whole answer with something in it. An error member in a success is none.
+    fn has_text(&self, body: &[u8]) -> bool;
     /// Tokens a whole answer says it used, prompt and answer together; `None` if it does not say.
     fn used(&self, body: &[u8]) -> Option<Tokens>;
     /// The same answer in pieces, as server-sent events; with what it used only `if usage` was asked for, where the API
@@ -250,6 +252,11 @@ mod tests {
             };
             let answer = api.answer(&made);
             assert_eq!(api.used(answer.as_bytes()), Some(Tokens::new(10)), "{}", api.name());
+            assert!(api.has_text(answer.as_bytes()) && !api.has_text(&answer.as_bytes()[..answer.len() - 1]));
+            let empty = api.answer(&Made { output: Tokens::ZERO, ..made });
+            for none in [empty.as_str(), "", "{}", "null", r#"{"error":{"message":"no"}}"#] {
+                assert!(!api.has_text(none.as_bytes()), "{} {none}", api.name());
+            }
             assert_eq!(answer.matches("word").count(), 7, "{}", api.name());
         }
     }

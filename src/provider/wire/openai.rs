@@ -2,6 +2,7 @@
 //!
 //! Shapes as in the public API reference and the official Python client's types (2026).
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
@@ -66,6 +67,26 @@ impl Api for OpenAi {
         let mut headers: Vec<_> = limit_headers(made.limits).into();
         headers.push(("openai-version", "2020-10-01".to_owned()));
         headers
+    }
+
+    fn has_text(&self, body: &[u8]) -> bool {
+        #[derive(Deserialize)]
+        struct Completion<'a> {
+            #[serde(borrow)]
+            choices: Vec<Choice<'a>>,
+        }
+        #[derive(Deserialize)]
+        struct Choice<'a> {
+            #[serde(borrow)]
+            message: Message<'a>,
+        }
+        #[derive(Deserialize)]
+        struct Message<'a> {
+            #[serde(borrow)]
+            content: Cow<'a, str>,
+        }
+        let completion = serde_json::from_slice::<Completion<'_>>(body);
+        completion.is_ok_and(|c| c.choices.first().is_some_and(|choice| !choice.message.content.is_empty()))
     }
 
     fn used(&self, body: &[u8]) -> Option<Tokens> {
@@ -401,5 +422,20 @@ mod tests {
         assert_eq!(show(41_724), "41.724s");
         assert_eq!(show(360_000), "6m0s");
         assert_eq!(show(8_640), "8.64s");
+    }
+
+    #[test]
+    fn an_answer_is_usable_if_it_has_text() {
+        for (body, good) in [
+            (r#"{"choices":[{"message":{"role":"assistant","content":"word"}}],"usage":{}}"#, true),
+            (r#"{"choices":[{"message":{"content":"a \"quoted\" one"}}]}"#, true),
+            (r#"{"choices":[{"message":{"content":""}}]}"#, false),
+            (r#"{"choices":[]}"#, false),
+            (r#"{"error":{"message":"overloaded"}}"#, false),
+            ("<html>", false),
+            ("", false),
+        ] {
+            assert_eq!(OpenAi.has_text(body.as_bytes()), good, "{body}");
+        }
     }
 }
