@@ -61,6 +61,7 @@
 //! | a bound on the queue | `admission/bounds/` | [`admission::bounds::ALL`] |
 //! | an order of service | `admission/orders/` | [`admission::orders::ALL`] |
 //! | a Retry-After strategy | `admission/retry_after/` | [`admission::retry_after::ALL`] |
+//! | an API of providers | `provider/wire/` | [`provider::wire::APIS`] |
 //! | a check | `check/` | [`check::ALL`] |
 //! | a measure two builds are compared by | `diff/measure.rs` | [`diff::ALL`] |
 //! | a report format | `report/` | [`report::ALL`] |

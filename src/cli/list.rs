@@ -4,6 +4,7 @@ use super::{exit, say};
 use crate::admission::{bounds, orders, retry_after, shares};
 use crate::live::COLUMNS;
 use crate::plan::{CHECKS, MEASURES, levers};
+use crate::provider::wire::APIS;
 use crate::report;
 use crate::workload::{arrivals, retry, sizes, traces};
 
@@ -24,6 +25,11 @@ struct Table {
 
 /// Every table, sorted.
 const ALL: &[Table] = &[
+    Table {
+        name: "apis",
+        about: "APIs that callers, gateway and provider speak (provider.api)",
+        rows: || APIS.iter().map(|api| (api.name(), api.about())).collect(),
+    },
     Table {
         name: "arrivals",
         about: "arrival processes (load.arrivals)",
