@@ -24,6 +24,9 @@ const PROMPT: &str = "{the prompt of tenfold}";
 /// And where the id goes.
 const ID: &str = "{the id of tenfold}";
 
+/// A body of at most so many bytes is one piece.
+const JOINED: usize = 2_048;
+
 /// The body of every request of a class but for the id and the length of its prompt, which is a slice of one text: O(1)
 /// memory and work a request, whatever the prompt's size.
 #[derive(Debug, Clone)]
@@ -52,9 +55,23 @@ impl Template {
     /// The body with a prompt of so many tokens and with `id` in their places; `written` learns when it is first asked
     /// for.
     pub(super) fn body(&self, id: String, prompt: Tokens, written: Arc<Written>) -> Stamped {
-        let parts =
-            [self.head.clone(), self.text.first(prompt), self.between.clone(), id.into(), self.tail.clone()];
-        Stamped { parts, next: 0, written, permit: None }
+        let text = self.text.first(prompt);
+        let rest = [self.between.as_ref(), id.as_bytes(), self.tail.as_ref()];
+        let after: usize = rest.iter().map(|part| part.len()).sum();
+        let small = self.head.len() + text.len() + after <= JOINED;
+        let mut last = Vec::with_capacity(after + if small { self.head.len() + text.len() } else { 0 });
+        if small {
+            last.extend_from_slice(&self.head);
+            last.extend_from_slice(&text);
+        }
+        rest.iter().for_each(|part| last.extend_from_slice(part));
+        // each piece is written on its own, which costs more than to copy a small one
+        let parts = if small {
+            [Bytes::new(), Bytes::new(), last.into()]
+        } else {
+            [self.head.clone(), text, last.into()]
+        };
+        Stamped { parts, next: if small { 2 } else { 0 }, marked: false, written, permit: None }
     }
 }
 
@@ -94,11 +111,13 @@ impl Written {
     }
 }
 
-/// A body of five pieces that notes when it is first asked for.
+/// A body of at most three pieces that notes when it is first asked for.
 #[derive(Debug)]
 pub(super) struct Stamped {
-    parts: [Bytes; 5],
+    parts: [Bytes; 3],
     next: usize,
+    /// Whether it has been asked for.
+    marked: bool,
     written: Arc<Written>,
     /// Let go once it is written.
     permit: Option<OwnedSemaphorePermit>,
@@ -119,7 +138,8 @@ impl Body for Stamped {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.next == 0 {
+        if !self.marked {
+            self.marked = true;
             self.written.mark(self.written.clock.now());
             self.permit = None;
         }
@@ -187,6 +207,8 @@ mod tests {
         assert_eq!(request.model.as_deref(), Some("a {id} model"));
         assert_eq!((request.prompt_words(), request.max_output()), (Tokens::new(8), Some(Tokens::new(4))));
 
+        let large = Class { bytes: crate::units::Bytes::new(60_000), ..class.clone() };
+        let template = Template::new(&openai::OpenAi, "m", &large, Count::Words).unwrap();
         let other = template.body("tenfold-2".into(), Tokens::new(3), written.clone());
         let text = template.text.first(Tokens::new(8));
         assert_eq!(other.parts[1].as_ptr(), text.as_ptr(), "the prompt is shared, not copied");
