@@ -1,6 +1,6 @@
 //! The generator against a plain server, and what this machine can keep up with.
 //!
-//! [`drive`] plays a plan's callers with nothing behind them but what is called, [`Plain`] is a server that only notes when
+//! [`drive()`] plays a plan's callers with nothing behind them but what is called, [`Plain`] is a server that only notes when
 //! requests come, [`Spacing`] says how evenly they came, and [`Limits`] tries both until they fall short.
 
 mod drive;
