@@ -15,7 +15,9 @@ use std::time::Duration;
 
 use procfs::process::Process;
 use tenfold::live::Clock;
-use tenfold::provider::wire::openai;
+use tenfold::provider::Limits;
+use tenfold::provider::wire::openai::{self, OpenAi};
+use tenfold::provider::wire::{Api as _, Made};
 use tenfold::units::{Moment, Tokens};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -119,7 +121,10 @@ async fn message(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<String>
 
 /// A provider that answers each request after five milliseconds.
 async fn provider(listener: TcpListener) {
-    let body = openai::answer_body("x", "m", Tokens::new(TOKENS.0), Tokens::new(TOKENS.1), 0);
+    let (prompt, output) = (Tokens::new(TOKENS.0), Tokens::new(TOKENS.1));
+    let limits = Limits { per_minute: output, remaining: output, reset: Duration::ZERO };
+    let made = Made { id: "x", model: "m", prompt, output, limits: &limits, unix: Duration::ZERO };
+    let body = OpenAi.answer(&made);
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
     let answer: Rc<str> = format!("{head} {}\r\n\r\n{body}", body.len()).into();
     while let Ok((mut stream, _)) = listener.accept().await {
@@ -138,7 +143,7 @@ async fn provider(listener: TcpListener) {
 
 /// A request whose caller waits so long.
 fn request(deadline: Duration) -> Rc<str> {
-    let body = openai::request_body("m", &openai::prompt(TOKENS.0, BYTES), Tokens::new(TOKENS.1), "u");
+    let body = OpenAi.request("m", &openai::prompt(TOKENS.0, BYTES), Tokens::new(TOKENS.1), "u");
     let (path, ms, length) = (openai::PATH, deadline.as_millis(), body.len());
     let head =
         format!("POST {path} HTTP/1.1\r\nhost: g\r\nx-request-timeout-ms: {ms}\r\ncontent-length: {length}");

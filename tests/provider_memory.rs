@@ -6,7 +6,8 @@ use std::process::{Child, Command, Stdio};
 
 use procfs::process::Process;
 use tenfold::live::ProviderShell;
-use tenfold::provider::wire::openai;
+use tenfold::provider::wire::Api as _;
+use tenfold::provider::wire::openai::OpenAi;
 use tenfold::units::{Bytes, Tokens};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -73,7 +74,7 @@ fn what_is_kept_of_a_request_is_what_preflight_reckons_with() {
     for bytes in [300, 6_000, 20_000] {
         let (provider, address) = started().unwrap();
         let mut streams: Vec<_> = (0..10).map(|_| TcpStream::connect(&address).unwrap()).collect();
-        let body = openai::request_body("m", &"w ".repeat(bytes / 2), Tokens::new(4), "u");
+        let body = OpenAi.request("m", &"w ".repeat(bytes / 2), Tokens::new(4), "u");
         call(&mut streams, &body, 300).unwrap();
         let before = provider.anonymous().unwrap();
         call(&mut streams, &body, REQUESTS).unwrap();

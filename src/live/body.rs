@@ -202,10 +202,10 @@ mod tests {
             whole.extend_from_slice(&frame.unwrap().into_data().unwrap());
         }
         assert_eq!(whole.len() as u64, size);
-        let request: openai::Request = serde_json::from_slice(&whole).unwrap();
-        assert_eq!(request.user.as_deref(), Some("tenfold-1"));
-        assert_eq!(request.model.as_deref(), Some("a {id} model"));
-        assert_eq!((request.prompt_words(), request.max_output()), (Tokens::new(8), Some(Tokens::new(4))));
+        let asked = openai::OpenAi.read(&whole).unwrap();
+        assert_eq!(asked.user.as_deref(), Some("tenfold-1"));
+        assert_eq!(asked.model.as_deref(), Some("a {id} model"));
+        assert_eq!((asked.prompt, asked.max_output), (Tokens::new(8), Some(Tokens::new(4))));
 
         let large = Class { bytes: crate::units::Bytes::new(60_000), ..class.clone() };
         let template = Template::new(&openai::OpenAi, "m", &large, Count::Words).unwrap();

@@ -11,7 +11,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tenfold::gateway::{Bound, Config};
 use tenfold::live::Clock;
-use tenfold::provider::wire::openai;
+use tenfold::provider::wire::Api as _;
+use tenfold::provider::wire::openai::{self, OpenAi};
 use tenfold::units::{self, Faults, Key, Node, Place, Read as _, Reader, Tokens};
 
 /// Long enough for any machine; a test that waits so long has failed.
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request body of `prompt` words that asks for `most` tokens.
 pub(crate) fn chat(prompt: u64, most: u64) -> String {
-    openai::request_body("m", &openai::prompt(prompt, prompt * 6), Tokens::new(most), "u")
+    OpenAi.request("m", &openai::prompt(prompt, prompt * 6), Tokens::new(most), "u")
 }
 
 /// A budget of 300 tokens that fills by one a second: what waits is moved by answers, not by time.

@@ -76,7 +76,7 @@ fn id(seq: u64) -> RequestId {
 }
 
 fn body(user: &str) -> String {
-    openai::request_body("rehearsal", &openai::prompt(10, 60), Tokens::new(10), user)
+    OpenAi.request("rehearsal", &openai::prompt(10, 60), Tokens::new(10), user)
 }
 
 #[test]

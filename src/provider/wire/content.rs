@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 /// A message's content, of which nothing is kept but the number of blank-separated words in its texts. Images, audio
 /// and the like count none.
 #[derive(Debug, Default)]
-pub struct Content {
+pub(super) struct Content {
     pub(super) words: u64,
 }
 
@@ -45,10 +45,10 @@ impl<'de> Deserialize<'de> for Content {
 
 /// One message of a conversation.
 #[derive(Debug, Deserialize)]
-pub struct Message {
+pub(super) struct Message {
     /// Its text: a string, or a list of parts.
     #[serde(default)]
-    pub content: Content,
+    content: Content,
 }
 
 /// The words of a conversation.

@@ -15,7 +15,6 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 pub use api::{ALL as APIS, Api, Asked, Frames, Made, Said, Told, Trouble};
-pub use content::{Content, Message};
 pub use deadline::DeadlineForm;
 pub use id::{RequestId, caller_of};
 

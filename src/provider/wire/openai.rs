@@ -37,10 +37,11 @@ impl Api for OpenAi {
     fn read(&self, body: &[u8]) -> Result<Asked, String> {
         let request: Request = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let older = request.max_completion_tokens.is_none() && request.max_tokens.is_some();
+        let messages = request.messages.unwrap_or_default();
         Ok(Asked {
-            has_messages: request.messages.as_ref().is_some_and(|messages| !messages.is_empty()),
-            prompt: request.prompt_words(),
-            max_output: request.max_output(),
+            has_messages: !messages.is_empty(),
+            prompt: Tokens::new(content::words(&messages)),
+            max_output: request.max_completion_tokens.or(request.max_tokens).map(Tokens::new),
             max_output_field: if older { "max_tokens" } else { "max_completion_tokens" },
             model: request.model,
             user: request.user,
@@ -60,7 +61,20 @@ impl Api for OpenAi {
     }
 
     fn answer(&self, made: &Made<'_>) -> String {
-        answer_body(made.id, made.model, made.prompt, made.output, made.unix.as_secs())
+        json!({
+            "id": format!("chatcmpl-{}", made.id),
+            "object": "chat.completion",
+            "created": made.unix.as_secs(),
+            "model": made.model,
+            "choices": [{
+                "index": 0,
+                "message": { "role": "assistant", "content": words(made.output), "refusal": null },
+                "logprobs": null,
+                "finish_reason": "stop",
+            }],
+            "usage": usage_member(made.prompt, made.output),
+        })
+        .to_string()
     }
 
     fn headers_of_answer(&self, made: &Made<'_>) -> Vec<(&'static str, String)> {
@@ -90,7 +104,11 @@ impl Api for OpenAi {
     }
 
     fn used(&self, body: &[u8]) -> Option<Tokens> {
-        used_tokens(body)
+        #[derive(Deserialize)]
+        struct Answer {
+            usage: Option<Usage>,
+        }
+        serde_json::from_slice::<Answer>(body).ok()?.usage.map(|usage| Tokens::new(usage.total_tokens))
     }
 
     fn frames(&self, made: &Made<'_>, usage: bool) -> Frames {
@@ -210,34 +228,26 @@ impl Api for OpenAi {
 }
 
 /// A request body, as far as the parties need it. Everything else passes through untouched.
-#[derive(Debug, Deserialize)]
-pub struct Request {
-    /// Which model.
-    pub model: Option<String>,
-    /// The conversation.
-    pub messages: Option<Vec<Message>>,
-    /// The most tokens of the answer.
+#[derive(Deserialize)]
+struct Request {
+    model: Option<String>,
+    messages: Option<Vec<Message>>,
     #[serde(default, deserialize_with = "max_completion_tokens")]
-    pub max_completion_tokens: Option<u64>,
+    max_completion_tokens: Option<u64>,
     /// Its older name.
     #[serde(default, deserialize_with = "max_tokens")]
-    pub max_tokens: Option<u64>,
-    /// Who asks, for the provider's own records.
-    pub user: Option<String>,
-    /// Whether the answer is to be streamed.
+    max_tokens: Option<u64>,
+    user: Option<String>,
     #[serde(default)]
-    pub stream: Option<bool>,
-    /// How.
+    stream: Option<bool>,
     #[serde(default)]
-    pub stream_options: Option<StreamOptions>,
+    stream_options: Option<StreamOptions>,
 }
 
-/// How an answer is streamed.
-#[derive(Debug, Deserialize)]
-pub struct StreamOptions {
-    /// Whether what it used shall be said at its end.
+#[derive(Deserialize)]
+struct StreamOptions {
     #[serde(default)]
-    pub include_usage: Option<bool>,
+    include_usage: Option<bool>,
 }
 
 fn max_completion_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
@@ -246,29 +256,6 @@ fn max_completion_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
 
 fn max_tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     super::named("max_tokens", deserializer)
-}
-
-impl Request {
-    /// Tokens of the prompt, counted as blank-separated words.
-    pub fn prompt_words(&self) -> Tokens {
-        Tokens::new(content::words(self.messages.as_deref().unwrap_or_default()))
-    }
-
-    /// The most tokens of the answer, by either of its names.
-    pub fn max_output(&self) -> Option<Tokens> {
-        self.max_completion_tokens.or(self.max_tokens).map(Tokens::new)
-    }
-}
-
-/// The body of a request with the text `prompt`, asking for `max_output` tokens.
-pub fn request_body(model: &str, prompt: &str, max_output: Tokens, user: &str) -> String {
-    json!({
-        "model": model,
-        "messages": [{ "role": "user", "content": prompt }],
-        "max_completion_tokens": max_output.get(),
-        "user": user,
-    })
-    .to_string()
 }
 
 /// Exactly `words` words in exactly `bytes` bytes where that is possible (two bytes a word and more).
@@ -298,24 +285,6 @@ pub fn prompt_of(words: u64, bytes: u64, mut write: impl FnMut(u64, usize, &mut 
     text
 }
 
-/// The body of an answer of `output` words.
-pub fn answer_body(id: &str, model: &str, prompt: Tokens, output: Tokens, created: u64) -> String {
-    json!({
-        "id": format!("chatcmpl-{id}"),
-        "object": "chat.completion",
-        "created": created,
-        "model": model,
-        "choices": [{
-            "index": 0,
-            "message": { "role": "assistant", "content": words(output), "refusal": null },
-            "logprobs": null,
-            "finish_reason": "stop",
-        }],
-        "usage": usage_member(prompt, output),
-    })
-    .to_string()
-}
-
 fn usage_member(prompt: Tokens, output: Tokens) -> Value {
     json!({
         "prompt_tokens": prompt.get(),
@@ -329,22 +298,13 @@ struct Usage {
     total_tokens: u64,
 }
 
-/// Tokens an answer used, from the `usage` member of its body; `None` if there is none.
-pub fn used_tokens(body: &[u8]) -> Option<Tokens> {
-    #[derive(Deserialize)]
-    struct Answer {
-        usage: Option<Usage>,
-    }
-    serde_json::from_slice::<Answer>(body).ok()?.usage.map(|usage| Tokens::new(usage.total_tokens))
-}
-
 /// An error body in the API's form.
-pub fn error_body(kind: &str, code: Option<&str>, param: Option<&str>, message: &str) -> String {
+fn error_body(kind: &str, code: Option<&str>, param: Option<&str>, message: &str) -> String {
     json!({ "error": { "message": message, "type": kind, "param": param, "code": code } }).to_string()
 }
 
 /// The body of a 429 for a spent token quota.
-pub fn quota_error(model: &str, limits: &Limits, wanted: Tokens, retry_after: Duration) -> String {
+fn quota_error(model: &str, limits: &Limits, wanted: Tokens, retry_after: Duration) -> String {
     let message = format!(
         "Rate limit reached for {model} on tokens per min (TPM): Limit {}, Remaining {}, Requested {wanted}. \
          Please try again in {}.",
@@ -356,7 +316,7 @@ pub fn quota_error(model: &str, limits: &Limits, wanted: Tokens, retry_after: Du
 }
 
 /// The rate-limit headers of every answer.
-pub fn limit_headers(limits: &Limits) -> [(&'static str, String); 3] {
+fn limit_headers(limits: &Limits) -> [(&'static str, String); 3] {
     [
         ("x-ratelimit-limit-tokens", limits.per_minute.to_string()),
         ("x-ratelimit-remaining-tokens", limits.remaining.to_string()),
@@ -365,7 +325,7 @@ pub fn limit_headers(limits: &Limits) -> [(&'static str, String); 3] {
 }
 
 /// A duration the way these headers write it: `1s`, `6m0s`, `41.724s`, `12ms`.
-pub fn go_duration(span: Duration) -> String {
+fn go_duration(span: Duration) -> String {
     let millis = span.as_nanos().div_ceil(1_000_000);
     if millis < 1_000 {
         return format!("{millis}ms");
@@ -390,20 +350,10 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_count_what_was_asked() {
-        let body = request_body("rehearsal", &prompt(800, 6_000), Tokens::new(400), "u");
-        let request: Request = serde_json::from_str(&body).unwrap();
-        assert_eq!(request.prompt_words(), Tokens::new(800));
-        assert_eq!(request.max_output(), Some(Tokens::new(400)));
-        let answer = answer_body("x", "rehearsal", Tokens::new(800), Tokens::new(400), 0);
-        assert_eq!(used_tokens(answer.as_bytes()), Some(Tokens::new(1_200)));
-    }
-
-    #[test]
     fn words_are_counted_in_every_form_of_a_message() {
         let words = |content: &str| {
             let body = format!(r#"{{"messages":[{{"content":{content}}},{{"role":"user"}}]}}"#);
-            serde_json::from_str::<Request>(&body).map(|r| r.prompt_words().get()).ok()
+            OpenAi.read(body.as_bytes()).map(|asked| asked.prompt.get()).ok()
         };
         assert_eq!(words(r#""a b\nc""#), Some(3));
         assert_eq!(words("null"), Some(0));
