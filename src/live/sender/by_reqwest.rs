@@ -9,7 +9,7 @@ use reqwest::{Client, Request, Response, Url};
 use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimitLayer;
 
-use super::{AT_ONCE, Outgoing, Reply, Rest, tls};
+use super::{AT_ONCE, Outgoing, Reply, Rest as AnyRest, tls};
 use crate::live::trouble::{self, Trouble};
 use crate::live::{LiveError, request};
 use crate::plan::{Http, TargetRequest};
@@ -35,8 +35,16 @@ struct Lane {
     open: Arc<AtomicU32>,
 }
 
-/// A request that is open on a lane.
+/// A request that is open on a lane, until the last byte of its answer.
+#[derive(Debug)]
 struct Place(Arc<AtomicU32>);
+
+impl Place {
+    fn on(lane: &Lane) -> Self {
+        lane.open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&lane.open))
+    }
+}
 
 impl Drop for Place {
     fn drop(&mut self) {
@@ -92,12 +100,11 @@ impl Sender {
         let permit = Arc::clone(&self.writing).acquire_owned().await.map_err(|_| Trouble::Exhausted)?;
         let lane = self.lane().ok_or(Trouble::Exhausted)?;
         outgoing.body.until_written(permit);
-        lane.open.fetch_add(1, Ordering::Relaxed);
-        let _place = Place(Arc::clone(&lane.open));
+        let place = Place::on(lane);
         let answer = lane.client.execute(self.request(*outgoing));
         let mut response = answer.await.map_err(|e| trouble::of(&e, false))?;
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
-        Ok(Reply { status, headers, body: Rest::Reqwest(Box::new(response)) })
+        Ok(Reply { status, headers, body: AnyRest::Reqwest(Box::new(Rest { response, _place: place })) })
     }
 
     fn request(&self, Outgoing { headers, body }: Outgoing) -> Request {
@@ -108,6 +115,68 @@ impl Sender {
     }
 }
 
-pub(super) async fn chunk(response: &mut Response) -> Result<Option<Bytes>, Trouble> {
-    response.chunk().await.map_err(|e| trouble::of(&e, true))
+/// The rest of an answer.
+#[derive(Debug)]
+pub(super) struct Rest {
+    response: Response,
+    _place: Place,
+}
+
+impl Rest {
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
+        self.response.chunk().await.map_err(|e| trouble::of(&e, true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::live::body::{Template, Written};
+    use crate::live::{Clock, testing};
+    use crate::observe::Attempt;
+    use crate::units::Tokens;
+
+    /// The least loaded connection is chosen by what is open on it, and an answer is that until its end.
+    #[tokio::test]
+    async fn a_request_is_open_until_the_last_byte_of_its_answer() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let (finish, finished) = oneshot::channel::<()>();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut buffer = [0; 16 << 10];
+            assert!(stream.read(&mut buffer).await.unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nab").await.unwrap();
+            finished.await.unwrap();
+            stream.write_all(b"cd").await.unwrap();
+            stream
+        });
+
+        let plan = testing::plan(&base);
+        let sender = Sender::new(base.parse().unwrap(), &plan.target.request, 1).unwrap();
+        let open = || sender.lanes[0].open.load(Ordering::Relaxed);
+        let (class, provider) = (&plan.requests.classes()[0], &plan.provider);
+        let template = Template::new(provider.api, "m", class, provider.count).unwrap();
+        let (out, _seen) = mpsc::channel();
+        let written = Written::new(Attempt { seq: 0, nth: 0 }, Clock::start(), out);
+        let body = template.body("id".into(), Tokens::new(1), written);
+        let outgoing = Outgoing { headers: http::HeaderMap::new(), body };
+        let mut reply = sender.send(Box::new(outgoing)).await.unwrap();
+        assert_eq!((reply.status, open()), (200, 1), "its head has come, and it is open");
+        finish.send(()).unwrap();
+        let mut whole = Vec::new();
+        while let Some(chunk) = reply.chunk().await.unwrap() {
+            whole.extend_from_slice(&chunk);
+        }
+        assert_eq!(whole, b"abcd");
+        drop(reply);
+        assert_eq!(open(), 0);
+        server.await.unwrap();
+    }
 }

@@ -50,7 +50,7 @@ pub(super) struct Reply {
 /// What is still to be read.
 #[derive(Debug)]
 enum Rest {
-    Reqwest(Box<reqwest::Response>),
+    Reqwest(Box<by_reqwest::Rest>),
     Hyper(by_hyper::Rest),
 }
 
@@ -88,7 +88,7 @@ impl Reply {
     /// The next piece of the body; `None` at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
         match &mut self.body {
-            Rest::Reqwest(response) => by_reqwest::chunk(response).await,
+            Rest::Reqwest(rest) => rest.chunk().await,
             Rest::Hyper(rest) => rest.chunk().await,
         }
     }
