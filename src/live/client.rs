@@ -163,14 +163,14 @@ impl Callers {
                 }
             }
         };
-        let gives_up = class.on_refusal == OnRefusal::GiveUp;
-        if let Sighting::Answered { answer, .. } = &sighting
-            && gives_up
-        {
-            self.perhaps_return(departure, at, answer, &written);
-        }
-        let comeback =
-            if gives_up { Comeback::None } else { self.comes_back(departure, at, &sighting, &told) };
+        let comeback = match (&class.on_refusal, &sighting) {
+            (OnRefusal::Retry(_), ended) => self.comes_back(departure, at, ended, &told),
+            (OnRefusal::GiveUp, Sighting::Answered { answer, .. }) => {
+                self.perhaps_return(departure, at, answer, &written);
+                Comeback::None
+            }
+            (OnRefusal::GiveUp, _) => Comeback::None,
+        };
         if let Comeback::Due(_) = comeback {
             self.say(Sighting::Again { attempt, at });
         }
@@ -225,7 +225,11 @@ impl Callers {
             let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
             locker.keep(departure.attempt, at, status, &headers, &body);
         }
-        Ok((reading::answer(self.api, status, &headers, &body, &self.expect), Told::read(&headers), at))
+        let answer = reading::answer(self.api, status, &headers, &body, &self.expect);
+        // what only an SDK looks at is read where one is played, and has something to repeat
+        let repeats = class.on_refusal != OnRefusal::GiveUp && !answer.usable;
+        let told = if repeats { Told::read(&headers) } else { Told::default() };
+        Ok((answer, told, at))
     }
 
     /// The request of an attempt that is sent at `now`.
