@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::arrivals::{Carry, Playback};
+use super::arrivals::{Carry, Next, Playback};
 use super::traces::Row;
 use super::{ClassId, Load, Mix, stream};
 use crate::units::{Moment, Tokens};
@@ -89,8 +89,8 @@ impl Schedule {
         loop {
             let phase = self.load.phases.get(self.phase)?;
             let before = self.phase.checked_sub(1).map(|at| self.load.phases[at].rate);
-            let stream = &mut self.arrivals;
-            let offset = self.load.arrivals.offset(phase, before, self.in_phase, self.after, stream);
+            let next = Next { phase, before, k: self.in_phase, after: self.after };
+            let offset = self.load.arrivals.offset(&next, &mut self.arrivals);
             if offset < phase.lasts {
                 let class = self.mix.draw(&mut self.classes);
                 self.in_phase += 1;

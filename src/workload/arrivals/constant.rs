@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Kind, Process, no_settings};
+use super::{Kind, Next, Process, no_settings};
 use crate::units::Rate;
-use crate::workload::Phase;
 
 pub(super) const KIND: Kind = Kind {
     name: "constant",
@@ -23,15 +22,8 @@ impl Process for Constant {
         KIND.name
     }
 
-    fn offset(
-        &self,
-        phase: &Phase,
-        _before: Option<Rate>,
-        k: u64,
-        _after: Duration,
-        _stream: &mut Pcg64,
-    ) -> Duration {
-        phase.rate.time_for(k)
+    fn offset(&self, next: &Next<'_>, _: &mut Pcg64) -> Duration {
+        next.phase.rate.time_for(next.k)
     }
 
     fn dispersion(&self, _rate: Rate) -> f64 {

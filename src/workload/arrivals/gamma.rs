@@ -6,14 +6,13 @@
 //! is its rate times its length in the mean, however short the phase is and however clumped the callers.
 
 use std::f64::consts::TAU;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Kind, Process, number};
+use super::{Kind, Next, Process, built, number};
 use crate::units::{Rate, Read, Reader};
-use crate::workload::{Phase, stream};
+use crate::workload::stream;
 
 /// Gaps that vary more are so rare and so long that no run is long enough for their mean.
 const MOST_CV: f64 = 10.0;
@@ -23,10 +22,7 @@ const LEAST_CV: f64 = 0.01;
 pub(super) const KIND: Kind = Kind {
     name: "gamma",
     about: "random gaps of a chosen variation; 1 is poisson, more comes in clumps: { cv: 2 }",
-    build: |inner| {
-        let gamma = inner.map_or(Some(Gamma { cv: 1.0 }), Gamma::read);
-        gamma.map(|gamma| Arc::new(gamma) as Arc<dyn Process>)
-    },
+    build: |inner| built(inner, Gamma { cv: 1.0 }),
 };
 
 #[derive(Debug)]
@@ -50,23 +46,16 @@ impl Process for Gamma {
         KIND.name
     }
 
-    fn offset(
-        &self,
-        phase: &Phase,
-        _before: Option<Rate>,
-        k: u64,
-        after: Duration,
-        stream: &mut Pcg64,
-    ) -> Duration {
+    fn offset(&self, next: &Next<'_>, stream: &mut Pcg64) -> Duration {
         let square = self.cv * self.cv;
         let shape = 1.0 / square;
-        let gap = if k == 0 {
+        let gap = if next.k == 0 {
             stream::unit(stream) * standard_gamma(shape + 1.0, stream)
         } else {
             standard_gamma(shape, stream)
         };
-        let gap = gap * square / phase.rate.per_sec_f64();
-        after.saturating_add(Duration::try_from_secs_f64(gap).unwrap_or(Duration::MAX))
+        let gap = gap * square / next.phase.rate.per_sec_f64();
+        next.after.saturating_add(Duration::try_from_secs_f64(gap).unwrap_or(Duration::MAX))
     }
 
     fn dispersion(&self, _rate: Rate) -> f64 {
@@ -102,25 +91,13 @@ fn normal(stream: &mut Pcg64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests;
     use super::*;
 
-    /// Offsets of a phase of `secs` seconds at 100 a second, drawn from `seed`.
+    /// Offsets, in seconds, of a phase of `secs` seconds at 100 a second, drawn from `seed`.
     fn offsets(cv: f64, secs: u64, seed: u64) -> Vec<f64> {
-        let phase = Phase {
-            name: "p".into(),
-            rate: Rate::per_second(100).unwrap(),
-            lasts: Duration::from_secs(secs),
-            event: false,
-        };
-        let (gamma, mut stream) = (Gamma { cv }, stream::of(seed, stream::ARRIVALS));
-        let (mut all, mut after) = (Vec::new(), Duration::ZERO);
-        loop {
-            let at = gamma.offset(&phase, None, all.len() as u64, after, &mut stream);
-            if at >= phase.lasts {
-                return all;
-            }
-            (after, _) = (at, all.push(at.as_secs_f64()));
-        }
+        let all = tests::offsets(&Gamma { cv }, 100, secs, seed);
+        all.iter().map(Duration::as_secs_f64).collect()
     }
 
     #[test]

@@ -46,22 +46,27 @@ pub struct Kind {
     pub build: fn(Option<&Reader<'_>>) -> Option<Arc<dyn Process>>,
 }
 
+/// Where a process stands: the caller whose time is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Next<'a> {
+    /// The phase it comes in.
+    pub phase: &'a Phase,
+    /// The rate of the phase before, if there is one.
+    pub before: Option<Rate>,
+    /// Its number in the phase, from 0.
+    pub k: u64,
+    /// The offset of the caller before it; zero for the first.
+    pub after: Duration,
+}
+
 /// An arrival process. It has no state: what it needs of the past is handed to it.
 pub trait Process: Debug + Send + Sync {
     /// Its name in a plan.
     fn name(&self) -> &'static str;
 
-    /// The offset from the phase's start of its `k`-th arrival (from 0). `before` is the rate of the phase before, if
-    /// there is one, `after` the offset of the arrival before (zero for the first), `stream` the stream of random
-    /// numbers kept for arrivals. An offset at or past the phase's end means that no more arrive in it.
-    fn offset(
-        &self,
-        phase: &Phase,
-        before: Option<Rate>,
-        k: u64,
-        after: Duration,
-        stream: &mut Pcg64,
-    ) -> Duration;
+    /// The offset from its phase's start at which the next caller arrives. `stream` is the stream of random numbers kept
+    /// for arrivals. An offset at or past the phase's end means that no more arrive in it.
+    fn offset(&self, next: &Next<'_>, stream: &mut Pcg64) -> Duration;
 
     /// How many callers are expected in a phase.
     fn expected(&self, phase: &Phase, _before: Option<Rate>) -> f64 {
@@ -153,6 +158,11 @@ pub(super) fn number(reader: &Reader<'_>, what: &str, least: f64, most: f64) -> 
     })
 }
 
+/// For processes with settings: what stands under the name, or `standard`.
+fn built<P: Process + Read + 'static>(inner: Option<&Reader<'_>>, standard: P) -> Option<Arc<dyn Process>> {
+    inner.map_or(Some(standard), P::read).map(|process| Arc::new(process) as Arc<dyn Process>)
+}
+
 /// For processes without settings: reports anything that stands under the name.
 fn no_settings(name: &str, inner: Option<&Reader<'_>>) -> Option<()> {
     match inner {
@@ -170,28 +180,35 @@ mod tests {
     use crate::units::Rate;
     use crate::workload::stream;
 
+    /// Offsets of all callers of a phase of `secs` seconds at `rate` a second, drawn from `seed`.
+    pub(super) fn offsets(process: &dyn Process, rate: u64, secs: u64, seed: u64) -> Vec<Duration> {
+        let phase = phase(rate, secs);
+        let (mut stream, mut all) = (stream::of(seed, stream::ARRIVALS), Vec::<Duration>::new());
+        loop {
+            let after = all.last().copied().unwrap_or_default();
+            let next = Next { phase: &phase, before: None, k: all.len() as u64, after };
+            let at = process.offset(&next, &mut stream);
+            assert!(at >= after, "{}: time ran backwards", process.name());
+            if at >= phase.lasts {
+                return all;
+            }
+            all.push(at);
+        }
+    }
+
+    pub(super) fn phase(rate: u64, secs: u64) -> Phase {
+        let (rate, lasts) = (Rate::per_second(rate).unwrap(), Duration::from_secs(secs));
+        Phase { name: "p".into(), rate, lasts, event: false }
+    }
+
     #[test]
     fn the_table_is_sorted_and_every_process_keeps_its_mean_rate() {
         assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
-        let phase = Phase {
-            name: "p".into(),
-            rate: Rate::parse("50/s").unwrap(),
-            lasts: Duration::from_secs(2_000),
-            event: false,
-        };
+        let phase = phase(50, 2_000);
         // a trace has no rate of its own before it is read
         for kind in ALL.iter().filter(|kind| kind.name != "trace") {
             let process = (kind.build)(None).unwrap();
-            let mut stream = stream::of(7, stream::ARRIVALS);
-            let (mut after, mut k) = (Duration::ZERO, 0);
-            loop {
-                let offset = process.offset(&phase, None, k, after, &mut stream);
-                assert!(offset >= after, "{}: time ran backwards", kind.name);
-                if offset >= phase.lasts {
-                    break;
-                }
-                (after, k) = (offset, k + 1);
-            }
+            let k = offsets(&*process, 50, 2_000, 7).len();
             // 4 standard deviations of a Poisson count of 100,000
             assert!(k.abs_diff(100_000) < 1_265, "{}: {k} arrivals instead of 100,000", kind.name);
             assert!((process.expected(&phase, None) - 1e5).abs() < 1e-6, "{}", kind.name);

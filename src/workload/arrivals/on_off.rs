@@ -5,22 +5,18 @@
 //! two lengths are exponential means and callers within a burst independent (an interrupted Poisson process, whose gaps
 //! are hyperexponential): whether a phase begins on or off is drawn too, so that the mean holds from its first instant.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Kind, Process};
+use super::{Kind, Next, Process, built};
 use crate::units::{Rate, Read, Reader};
 use crate::workload::{Phase, stream};
 
 pub(super) const KIND: Kind = Kind {
     name: "on_off",
     about: "bursts, and nobody between them: { on: 2s, off: 8s, lengths: fixed }, or random lengths",
-    build: |inner| {
-        let bursts = inner.map_or_else(|| Some(OnOff::standard()), OnOff::read);
-        bursts.map(|bursts| Arc::new(bursts) as Arc<dyn Process>)
-    },
+    build: |inner| built(inner, OnOff::standard()),
 };
 
 #[derive(Debug)]
@@ -73,36 +69,30 @@ impl Process for OnOff {
         KIND.name
     }
 
-    fn offset(
-        &self,
-        phase: &Phase,
-        _before: Option<Rate>,
-        k: u64,
-        after: Duration,
-        stream: &mut Pcg64,
-    ) -> Duration {
-        let within = phase.rate.per_sec_f64() * self.crowding();
+    fn offset(&self, next: &Next<'_>, stream: &mut Pcg64) -> Duration {
+        let within = next.phase.rate.per_sec_f64() * self.crowding();
         if !self.random {
-            let at = self.after_fixed(k as f64 / within);
-            return Duration::try_from_secs_f64(at).unwrap_or(Duration::MAX).max(after);
+            let at = self.after_fixed(next.k as f64 / within);
+            return Duration::try_from_secs_f64(at).unwrap_or(Duration::MAX).max(next.after);
         }
-        let mut exponential = |mean: f64| -(1.0 - stream::unit(stream)).ln() * mean;
+        let exponential = |mean: f64, stream: &mut Pcg64| -(1.0 - stream::unit(stream)).ln() * mean;
         let (on, off) = (self.on.as_secs_f64(), self.off.as_secs_f64());
         let mut gap = 0.0;
         // right after a caller it is on; at a phase's beginning that is drawn
-        if k == 0 && exponential(1.0) < (self.crowding()).ln() {
-            gap += exponential(off);
+        if next.k == 0 && stream::unit(stream) * self.crowding() < self.crowding() - 1.0 {
+            gap += exponential(off, stream);
         }
-        let left = phase.lasts.saturating_sub(after).as_secs_f64();
+        let left = next.phase.lasts.saturating_sub(next.after).as_secs_f64();
         while gap <= left {
-            let (caller, ends) = (exponential(1.0 / within), exponential(on));
+            let (caller, ends) = (exponential(1.0 / within, stream), exponential(on, stream));
             if caller < ends {
-                return after
+                return next
+                    .after
                     .saturating_add(Duration::try_from_secs_f64(gap + caller).unwrap_or(Duration::MAX));
             }
-            gap += ends + exponential(off);
+            gap += ends + exponential(off, stream);
         }
-        phase.lasts
+        next.phase.lasts
     }
 
     fn expected(&self, phase: &Phase, _before: Option<Rate>) -> f64 {
@@ -130,51 +120,27 @@ impl Process for OnOff {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::{offsets, phase};
     use super::*;
-
-    fn offsets(bursts: &OnOff, rate: u64, secs: u64) -> Vec<Duration> {
-        let phase = Phase {
-            name: "p".into(),
-            rate: Rate::per_second(rate).unwrap(),
-            lasts: Duration::from_secs(secs),
-            event: false,
-        };
-        let mut stream = stream::of(7, stream::ARRIVALS);
-        let mut all: Vec<Duration> = Vec::new();
-        loop {
-            let after = all.last().copied().unwrap_or_default();
-            let at = bursts.offset(&phase, None, all.len() as u64, after, &mut stream);
-            if at >= phase.lasts {
-                return all;
-            }
-            all.push(at);
-        }
-    }
 
     #[test]
     fn fixed_bursts_hold_all_callers_and_the_mean_rate() {
         let bursts = OnOff { on: Duration::from_secs(1), off: Duration::from_secs(4), random: false };
-        let all = offsets(&bursts, 20, 50);
+        let all = offsets(&bursts, 20, 50, 7);
         assert_eq!(all.len(), 1_000);
         for burst in 0..10 {
             let within = all.iter().filter(|at| (burst * 5..burst * 5 + 1).contains(&at.as_secs()));
             assert_eq!(within.count(), 100, "burst {burst}");
         }
         // a phase that ends within a pause has had its burst
-        let phase = |secs| Phase {
-            name: "p".into(),
-            rate: Rate::per_second(20).unwrap(),
-            lasts: Duration::from_secs(secs),
-            event: false,
-        };
-        assert!((bursts.expected(&phase(7), None) - 200.0).abs() < 1e-9);
-        assert_eq!(offsets(&bursts, 20, 7).len(), 200);
+        assert!((bursts.expected(&phase(20, 7), None) - 200.0).abs() < 1e-9);
+        assert_eq!(offsets(&bursts, 20, 7, 7).len(), 200);
     }
 
     #[test]
     fn random_bursts_are_far_from_even_and_hold_the_mean_rate() {
         let bursts = OnOff { on: Duration::from_secs(1), off: Duration::from_secs(4), random: true };
-        let all = offsets(&bursts, 20, 20_000);
+        let all = offsets(&bursts, 20, 20_000, 7);
         // a cycle of 5 s brings 100 ± 141: 4,000 of them within 4 standard deviations
         assert!(all.len().abs_diff(400_000) < 36_000, "{}", all.len());
         let mut seconds = vec![0u32; 20_000];

@@ -1,21 +1,17 @@
 //! A rate that swings: the phase's times each factor of a list in turn, evenly spaced within each.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Every, Factors, Kind, Process};
+use super::{Every, Factors, Kind, Next, Process, built};
 use crate::units::{Rate, Read, Reader};
 use crate::workload::Phase;
 
 pub(super) const KIND: Kind = Kind {
     name: "oscillating",
     about: "the rate times each factor in turn: { every: 1s, factors: [0.85, 0.85, 0.85, 1.45] }",
-    build: |inner| {
-        let swing = inner.map_or_else(|| Some(Oscillating::standard()), Oscillating::read);
-        swing.map(|swing| Arc::new(swing) as Arc<dyn Process>)
-    },
+    build: |inner| built(inner, Oscillating::standard()),
 };
 
 #[derive(Debug)]
@@ -46,17 +42,10 @@ impl Process for Oscillating {
         KIND.name
     }
 
-    fn offset(
-        &self,
-        phase: &Phase,
-        _before: Option<Rate>,
-        k: u64,
-        after: Duration,
-        _stream: &mut Pcg64,
-    ) -> Duration {
-        let step = phase.rate.per_sec_f64() * self.every.as_secs_f64();
+    fn offset(&self, next: &Next<'_>, _: &mut Pcg64) -> Duration {
+        let step = next.phase.rate.per_sec_f64() * self.every.as_secs_f64();
         let all: f64 = self.factors.0.iter().map(|factor| factor * step).sum();
-        let (cycles, mut left) = ((k as f64 / all).floor(), k as f64 % all);
+        let (cycles, mut left) = ((next.k as f64 / all).floor(), next.k as f64 % all);
         let mut steps = cycles * self.factors.0.len() as f64;
         for factor in &self.factors.0 {
             let callers = factor * step;
@@ -67,7 +56,7 @@ impl Process for Oscillating {
             left -= callers;
             steps += 1.0;
         }
-        Duration::try_from_secs_f64(steps * self.every.as_secs_f64()).unwrap_or(Duration::MAX).max(after)
+        Duration::try_from_secs_f64(steps * self.every.as_secs_f64()).unwrap_or(Duration::MAX).max(next.after)
     }
 
     fn peak(&self, rate: Rate) -> f64 {

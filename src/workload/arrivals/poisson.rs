@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Kind, Process, no_settings};
-use crate::units::Rate;
-use crate::workload::{Phase, stream};
+use super::{Kind, Next, Process, no_settings};
+use crate::workload::stream;
 
 pub(super) const KIND: Kind = Kind {
     name: "poisson",
@@ -26,16 +25,9 @@ impl Process for Poisson {
         KIND.name
     }
 
-    fn offset(
-        &self,
-        phase: &Phase,
-        _before: Option<Rate>,
-        _k: u64,
-        after: Duration,
-        stream: &mut Pcg64,
-    ) -> Duration {
+    fn offset(&self, next: &Next<'_>, stream: &mut Pcg64) -> Duration {
         // 1 - u lies in (0, 1], so the logarithm is finite and at most 36.8 mean gaps long
-        let gap = -(1.0 - stream::unit(stream)).ln() / phase.rate.per_sec_f64();
-        after.saturating_add(Duration::try_from_secs_f64(gap).unwrap_or(Duration::MAX))
+        let gap = -(1.0 - stream::unit(stream)).ln() / next.phase.rate.per_sec_f64();
+        next.after.saturating_add(Duration::try_from_secs_f64(gap).unwrap_or(Duration::MAX))
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Kind, Process};
+use super::{Kind, Next, Process};
 use crate::units::{Rate, Read, Reader};
 use crate::workload::Phase;
 
@@ -83,31 +83,24 @@ impl Process for Ramp {
         KIND.name
     }
 
-    fn offset(
-        &self,
-        phase: &Phase,
-        before: Option<Rate>,
-        k: u64,
-        after: Duration,
-        _stream: &mut Pcg64,
-    ) -> Duration {
-        let from = self.from(phase, before);
-        if from == Some(phase.rate) {
-            return phase.rate.time_for(k);
+    fn offset(&self, next: &Next<'_>, _: &mut Pcg64) -> Duration {
+        let from = self.from(next.phase, next.before);
+        if from == Some(next.phase.rate) {
+            return next.phase.rate.time_for(next.k);
         }
-        if k == 0 {
+        if next.k == 0 {
             return Duration::ZERO;
         }
-        if !more_than(k, from, phase.rate, phase.lasts) {
-            return phase.lasts;
+        if !more_than(next.k, from, next.phase.rate, next.phase.lasts) {
+            return next.phase.lasts;
         }
-        let (r0, r1) = (from.map_or(0.0, Rate::per_sec_f64), phase.rate.per_sec_f64());
-        let slope = (r1 - r0) / phase.lasts.as_secs_f64();
+        let (r0, r1) = (from.map_or(0.0, Rate::per_sec_f64), next.phase.rate.per_sec_f64());
+        let slope = (r1 - r0) / next.phase.lasts.as_secs_f64();
         // the root that loses no digits
-        let k = k as f64;
+        let k = next.k as f64;
         let at = 2.0 * k / (r0 + (r0 * r0 + 2.0 * slope * k).max(0.0).sqrt());
-        let last = phase.lasts - Duration::from_nanos(1);
-        Duration::try_from_secs_f64(at).unwrap_or(last).clamp(after, last)
+        let last = next.phase.lasts - Duration::from_nanos(1);
+        Duration::try_from_secs_f64(at).unwrap_or(last).clamp(next.after, last)
     }
 
     fn expected(&self, phase: &Phase, before: Option<Rate>) -> f64 {

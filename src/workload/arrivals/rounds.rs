@@ -5,22 +5,18 @@
 //! gateway that serves in rounds (`window: { round: 1s }`) serves at their ends.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Every, Factors, Kind, Process};
+use super::{Every, Factors, Kind, Next, Process, built};
 use crate::units::{Rate, Read, Reader};
-use crate::workload::{ClassId, Mix, Phase};
+use crate::workload::{ClassId, Mix};
 
 pub(super) const KIND: Kind = Kind {
     name: "rounds",
     about: "all callers of a round at once, by weight: { every: 1s, factors: { ask: [0.85, 1.15] } }",
-    build: |inner| {
-        let rounds = inner.map_or_else(|| Some(Rounds::standard()), Rounds::read);
-        rounds.map(|rounds| Arc::new(rounds) as Arc<dyn Process>)
-    },
+    build: |inner| built(inner, Rounds::standard()),
 };
 
 /// How callers come in rounds.
@@ -101,17 +97,10 @@ impl Process for Rounds {
     }
 
     /// The `k`-th caller where all classes are one and no factor applies.
-    fn offset(
-        &self,
-        phase: &Phase,
-        _before: Option<Rate>,
-        k: u64,
-        after: Duration,
-        _stream: &mut Pcg64,
-    ) -> Duration {
-        let callers = phase.rate.per_sec_f64() * self.every.as_secs_f64();
-        let round = ((k + 1) as f64 / callers).ceil() - 0.5;
-        Duration::try_from_secs_f64(round * self.every.as_secs_f64()).unwrap_or(Duration::MAX).max(after)
+    fn offset(&self, next: &Next<'_>, _: &mut Pcg64) -> Duration {
+        let callers = next.phase.rate.per_sec_f64() * self.every.as_secs_f64();
+        let round = ((next.k + 1) as f64 / callers).ceil() - 0.5;
+        Duration::try_from_secs_f64(round * self.every.as_secs_f64()).unwrap_or(Duration::MAX).max(next.after)
     }
 
     fn rounds(&self) -> Option<&Rounds> {

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rand_pcg::Pcg64;
 
-use super::{Kind, Process};
+use super::{Kind, Next, Process};
 use crate::units::{Rate, Ratio, Read};
+use crate::workload::stream;
 use crate::workload::traces::{Row, Rows, Spec};
-use crate::workload::{Phase, stream};
 
 pub(super) const KIND: Kind = Kind {
     name: "trace",
@@ -152,8 +152,8 @@ impl Process for Trace {
     }
 
     /// For phases that are none of the plan's own: evenly.
-    fn offset(&self, phase: &Phase, _: Option<Rate>, k: u64, _: Duration, _: &mut Pcg64) -> Duration {
-        phase.rate.time_for(k)
+    fn offset(&self, next: &Next<'_>, _: &mut Pcg64) -> Duration {
+        next.phase.rate.time_for(next.k)
     }
 
     /// The trace's busiest second.
