@@ -163,7 +163,7 @@ impl Shell {
     /// Somebody found out what call `id` used. False if there is no call of unknown end by that number.
     pub(crate) fn reconcile(&self, id: u64, used: Tokens) -> bool {
         self.step(Event::Wake);
-        let unknown = self.state.borrow().machine.unknown_ends().any(|call| call.id == Id(id));
+        let unknown = self.state.borrow().machine.is_unknown(Id(id));
         if unknown {
             self.step(Event::Reconciled { id: Id(id), used });
         }

@@ -98,7 +98,7 @@ impl Admission {
     }
 
     /// Whether nobody can tell what became of a call: no answer of it will come.
-    fn is_unknown(&self, id: Id) -> bool {
+    pub fn is_unknown(&self, id: Id) -> bool {
         self.flying.get(id.0).is_some_and(|flying| flying.lease > Moment::ZERO)
     }
 
