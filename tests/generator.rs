@@ -100,7 +100,7 @@ fn connections_come_from_every_source_address_in_turn() {
 
 /// Five minutes at 1,000/s: what is kept of a request that has ended is nothing.
 #[test]
-#[ignore = "five minutes; the scheduled job runs it"]
+#[ignore = "five minutes with each sender; .ci/scheduled runs it"]
 fn memory_is_flat_in_a_soak_of_five_minutes() {
     for request in ["sender: hyper", "sender: reqwest"] {
         let (driven, _server) = played(Manner::forgetful(), "rate: 1000/s, for: 300s", request).unwrap();
