@@ -149,6 +149,7 @@ fn a_bad_report_is_one_message_and_exit_code_2() {
     assert!(stderr.starts_with("none.json: the report cannot be read"), "{stderr}");
 }
 
+/// As in rustic-rs/rustic#1915, sharkdp/fd#24 and ducaale/xh#14.
 #[test]
 fn a_reader_that_leaves_is_no_error() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tenfold"));

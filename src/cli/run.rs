@@ -420,6 +420,7 @@ pub(super) fn format(name: &str) -> Result<&'static Format, String> {
 mod tests {
     use super::*;
 
+    /// As in tsenart/vegeta#593: what several runs wrote was read as one.
     #[test]
     fn two_runs_of_one_second_have_two_folders() {
         let parent = tempfile::tempdir().unwrap();

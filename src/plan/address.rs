@@ -65,6 +65,7 @@ impl Address {
 /// The text without anything that may be a password.
 fn shown(text: &str) -> String {
     let text = text.split_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("…@{rest}"));
+    let text = text.split_once(['?', '#']).map_or_else(|| text.clone(), |(before, _)| format!("{before}?…"));
     text.chars().take(200).collect()
 }
 
@@ -117,7 +118,12 @@ mod tests {
             let said = Address::parse(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
         }
-        let said = Address::parse("http://user:s3cret@host").unwrap_err();
-        assert!(said.contains("a user name") && !said.contains("s3cret"), "{said}");
+        // as in bojand/ghz#457
+        for (text, why) in
+            [("http://user:s3cret@host", "a user name"), ("http://host/?key=s3cret", "a query")]
+        {
+            let said = Address::parse(text).unwrap_err();
+            assert!(said.contains(why) && !said.contains("s3cret"), "{said}");
+        }
     }
 }

@@ -52,9 +52,10 @@ pub(super) fn set(tree: &mut Node, path: &str, mut node: Node, place: &Place, fa
     Setter { place, faults, steps: 0 }.set(tree, path, "", node);
 }
 
-/// The override as messages show it: values of headers and of the environment may be secrets.
+/// The override as messages show it: values of headers and of the environment may be secrets, and so may what stands
+/// before the host of a URL, or in its query.
 fn shown(path: &str, value: &str) -> String {
-    let secret = path.contains("headers") || path.contains("env");
+    let secret = path.contains("headers") || path.contains("env") || value.contains(['@', '?']);
     let short: String = value.chars().take(60).collect();
     format!("--set {path}={}", if secret { "…" } else { &short })
 }
@@ -305,7 +306,13 @@ mod tests {
         }
         let (_, faults) = set(&[&format!("{}=1", "a.".repeat(50))]);
         assert!(faults[0].contains("at most 20 steps"), "{faults:?}");
-        let (_, faults) = set(&["load.phases.9.headers.k=s3cret"]);
-        assert!(!faults[0].contains("s3cret"), "{faults:?}");
+        for text in [
+            "load.phases.9.headers.k=s3cret",
+            "load.phases.9.url=http://u:s3cret@h",
+            "load.phases.9.url=http://h/?k=s3cret",
+        ] {
+            let (_, faults) = set(&[text]);
+            assert!(faults.len() == 1 && !faults[0].contains("s3cret"), "{faults:?}");
+        }
     }
 }

@@ -226,6 +226,7 @@ fn junit_counts_an_invalid_and_an_interrupted_run_as_errors_and_missing_data_as_
     assert!(elements(&skipped, "skipped") > 0 && elements(&skipped, "error") == 0, "{skipped}");
 }
 
+/// As in catchorg/Catch2#5: Jenkins drops the second of two suites of one name and time.
 #[test]
 fn junit_suites_of_two_runs_never_share_a_name_and_a_time() {
     let plan = smoke().plan();
@@ -259,6 +260,7 @@ pub(super) fn hostile() -> Report {
     report
 }
 
+/// As in bojand/ghz#457 and NVIDIA-NeMo/nemo-platform#1176.
 #[test]
 fn no_form_shows_a_header_of_the_plan() {
     let plan = smoke().plan();
@@ -270,6 +272,7 @@ fn no_form_shows_a_header_of_the_plan() {
     }
 }
 
+/// As in bats-core/bats-core#846, apache/maven-surefire#1113 and jest-community/jest-junit#197.
 #[test]
 fn nothing_a_server_sent_is_markup_in_any_form() {
     let report = hostile();
