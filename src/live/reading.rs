@@ -32,6 +32,7 @@ pub(super) fn answer(
         usable: success && api.has_text(body),
         marked: !refusal || marked(headers, expect),
         shape: if refusal { shape(headers, json.as_ref(), expect) } else { Ok(()) },
+        streamed: None,
     }
 }
 

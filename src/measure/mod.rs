@@ -17,6 +17,7 @@ mod measures;
 mod refusals;
 mod returns;
 mod snapshot;
+mod streams;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use measures::{Measures, Onset, Pace};
 pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
 pub use snapshot::{Recent, Snapshot};
+pub use streams::Streams;
 pub use told::{Returned, Told};
 pub use unsent::UnsentBy;
 pub use vitals::{Memory, Pings, Vital, Vitals};

@@ -39,7 +39,7 @@ pub use forecast_text::forecast_text;
 pub use model::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
     MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart, RunPart,
-    SCHEMA, Totals, UnsentPart, ValidityPart, WindowPart,
+    SCHEMA, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 pub use plan_part::{
     CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,

@@ -65,10 +65,8 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     for failure in sentences::failures(report) {
         lines.item("", Colour::None, HEAD, &failure)?;
     }
-    match sentences::latency(report) {
-        Some(latency) => lines.item("", Colour::None, HEAD, &latency),
-        None => Ok(()),
-    }
+    let times = [sentences::latency(report), sentences::streams(report)];
+    times.iter().flatten().try_for_each(|line| lines.item("", Colour::None, HEAD, line))
 }
 
 /// One line for a check; three for one that failed: what happened, what was promised, where to look.
