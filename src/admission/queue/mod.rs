@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 mod ages;
+mod deadlines;
 mod few;
 mod lane;
-mod row;
 mod turns;
 mod urgency;
 
 pub use lane::{Lane, Outlook};
 
+use self::deadlines::{Deadline, Deadlines};
 use self::few::Few;
-use self::row::Ordered;
 use self::turns::{Turn, Turns};
 use super::orders::Order;
 use super::shares::Share;
@@ -39,14 +39,14 @@ pub(super) struct Layout {
     pub(super) drain: Rate,
 }
 
-/// The waiting requests. Every operation takes at most log n steps for n waiting (and one a tenant, where tenants have
-/// lanes of their own).
+/// The waiting requests. Every operation takes at most log n steps for n waiting, taken over many of them (and one a
+/// tenant, where tenants have lanes of their own).
 #[derive(Debug)]
 pub struct Queue {
     layout: Layout,
     waiting: Dense<Waiting>,
     /// Of those whose lane does not know.
-    by_deadline: Ordered<(Moment, Id)>,
+    by_deadline: Deadlines,
     tiers: Few<u8, Tier>,
     /// Where all tiers stand in one line, the tiers of those who may have to give way.
     by_tier: BTreeSet<(u8, Id)>,
@@ -97,7 +97,7 @@ impl Queue {
         Self {
             layout,
             waiting: Dense::default(),
-            by_deadline: Ordered::default(),
+            by_deadline: Deadlines::default(),
             tiers: Few::default(),
             by_tier: BTreeSet::new(),
             resting: BTreeSet::new(),
@@ -195,12 +195,13 @@ impl Queue {
     pub(super) fn rouse(&mut self, now: Moment) {
         while let Some((until, id)) = self.resting.first().copied().filter(|(until, _)| *until <= now) {
             self.resting.remove(&(until, id));
-            if let Some(ask) = self.get(id).map(|waiting| waiting.ask.clone()) {
-                if self.layout.by_deadline {
-                    self.by_deadline.remove((ask.deadline, id));
-                }
-                self.line_up(&ask);
+            let Some(waiting) = self.waiting.get_mut(id.0) else { continue };
+            waiting.rests_until = Moment::ZERO;
+            let ask = waiting.ask.clone();
+            if self.layout.by_deadline {
+                self.gone((ask.deadline, id));
             }
+            self.line_up(&ask);
         }
     }
 
@@ -212,10 +213,13 @@ impl Queue {
     pub(super) fn remove(&mut self, id: Id) -> Option<Waiting> {
         let waiting = self.waiting.remove(id.0)?;
         let ask = &waiting.ask;
-        self.by_deadline.remove((ask.deadline, id));
         self.tokens = self.tokens - ask.hold();
         self.bytes = self.bytes - ask.bytes;
-        if waiting.rests_until > Moment::ZERO && self.resting.remove(&(waiting.rests_until, id)) {
+        let rested = waiting.rests_until > Moment::ZERO && self.resting.remove(&(waiting.rests_until, id));
+        if rested || !self.layout.by_deadline {
+            self.gone((ask.deadline, id));
+        }
+        if rested {
             return Some(waiting);
         }
         if self.layout.evict && !self.layout.strict {
@@ -299,6 +303,16 @@ impl Queue {
 
     fn get(&self, id: Id) -> Option<&Waiting> {
         self.waiting.get(id.0)
+    }
+
+    /// One has gone whose deadline no lane knows.
+    fn gone(&mut self, deadline: Deadline) {
+        let (waiting, lanes_know) = (&self.waiting, self.layout.by_deadline);
+        let len = if lanes_know { self.resting.len() } else { waiting.len() };
+        self.by_deadline.gone(deadline, len, |(at, id)| {
+            let rests = |one: &Waiting| one.rests_until > Moment::ZERO;
+            waiting.get(id.0).is_some_and(|one| one.ask.deadline == at && (!lanes_know || rests(one)))
+        });
     }
 
     fn line_up(&mut self, ask: &Ask) {
