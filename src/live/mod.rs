@@ -30,6 +30,7 @@ mod run;
 mod seen;
 pub mod selftest;
 mod sender;
+mod spawn;
 mod target;
 #[cfg(test)]
 mod testing;

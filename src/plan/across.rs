@@ -284,7 +284,7 @@ impl Across<'_> {
                     show_duration(policy.margin),
                 );
                 warnings.add(self.place(&path), path, message);
-            } else if requests < FEW {
+            } else if requests < FEW && !policy.bound.is_whole() {
                 let message = format!(
                     "about {requests:.0} `{}` requests may wait: with fewer than {FEW:.0} the bound is coarse by more \
                      than 3 % a request; a longer deadline, a higher budget or a larger scale makes it finer",

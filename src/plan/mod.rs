@@ -17,6 +17,7 @@ mod parse;
 mod rehearsal;
 pub mod schema;
 mod source;
+pub mod spawn;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -31,7 +32,8 @@ pub use diff::{Amounts, MEASURES, MOST_JUDGED, Measured, Tolerance, is_judged};
 pub use levers::{Lever, Pull};
 pub use model::{
     AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemorySource, Plan,
-    Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Transport, Validity, Wanted,
+    Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Template, Transport, Validity,
+    Wanted,
 };
 pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant, parse_with};
 pub use source::Source;

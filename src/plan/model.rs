@@ -95,14 +95,25 @@ pub struct Embedded {
 pub struct Spawn {
     /// The program and its arguments; never empty.
     pub command: Vec<String>,
-    /// The URL that answers when it is ready.
+    /// The URL that answers when it is ready; its port 0 stands for one that is free when the run begins.
     pub ready: String,
     /// The base URL to send requests to; by default the scheme and authority of `ready`.
     pub url: String,
-    /// Its environment, besides ours and `TENFOLD_PROVIDER_URL`.
+    /// What its configuration is made from, if it needs one.
+    pub config: Option<Template>,
+    /// Its environment, besides ours and what [`super::spawn::VARIABLES`] tells it.
     pub env: BTreeMap<String, String>,
     /// What it is believed to do.
     pub policy: Option<admission::Config>,
+}
+
+/// A configuration in which what is known only when the run begins stands as `${TENFOLD_…}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// The file's name in the plan.
+    pub file: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// How the target is called.

@@ -13,9 +13,18 @@ pub(super) fn schema() -> Value {
         "a command started for the run and ended with it",
         [
             ("command", list(word("a part of it"), "the program and its arguments")),
-            ("ready", word("the URL that answers once it is up")),
+            (
+                "ready",
+                word("the URL that answers once it is up; port 0: one that is free, told to the command"),
+            ),
+            (
+                "config",
+                word(
+                    "a file that becomes its configuration, with ${TENFOLD_TARGET_PORT} and the like filled in",
+                ),
+            ),
             ("url", word("the base URL to send to; default that of `ready`")),
-            ("env", names_to(word("a value"), "its environment, besides ours and TENFOLD_PROVIDER_URL")),
+            ("env", names_to(word("a value"), "its environment, besides ours and what tenfold tells it")),
         ],
     );
     let memory = object(
@@ -47,7 +56,7 @@ pub(super) fn schema() -> Value {
             ("embedded", policy("the reference gateway, as a child process")),
             ("spawn", spawn),
             ("url", word("the address of something already running, without a path")),
-            ("policy", policy("what a `spawn` or `url` target is believed to do")),
+            ("policy", believed()),
             ("request", request()),
             ("deadline", deadline),
             ("memory", memory),
@@ -56,6 +65,13 @@ pub(super) fn schema() -> Value {
     schema["oneOf"] =
         json!([{ "required": ["embedded"] }, { "required": ["spawn"] }, { "required": ["url"] }]);
     schema
+}
+
+/// The keys of `embedded`, and one of its own.
+fn believed() -> Value {
+    let mut policy = policy("what a `spawn` or `url` target is believed to do");
+    policy["properties"]["slots"] = whole("the calls it makes at once, where nothing else limits it");
+    policy
 }
 
 fn request() -> Value {
