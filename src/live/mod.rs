@@ -17,6 +17,7 @@ mod error;
 mod evidence;
 mod log;
 mod memory;
+mod metrics;
 mod pacer;
 mod pacing;
 mod ping;

@@ -13,10 +13,11 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::child::Child;
-use super::target::{READY_WITHIN, Start, gone, is_ready, pause, said};
+use super::target::{Start, gone, is_ready, pause, said};
 use super::{LiveError, request};
 use crate::plan::Spawn;
 use crate::plan::address::Address;
+use crate::units::show_duration;
 
 /// From one look at its readiness to the next.
 const LOOK: Duration = Duration::from_millis(50);
@@ -31,7 +32,8 @@ pub(super) struct Berth {
     /// Where requests go.
     url: String,
     dir: PathBuf,
-    _ports: Vec<Port>,
+    metrics: Port,
+    _target: Option<Port>,
 }
 
 /// A port kept free for a command. The socket is bound and never listens: the system hands the port to nobody who asks
@@ -60,16 +62,12 @@ impl Berth {
         let failed = |what: &str, e: &io::Error| LiveError::Target(format!("target.spawn: {what}: {e}"));
         let provider = address(provider_url)?;
         let ready = address(&spawn.ready)?;
-        let mut ports = Vec::new();
-        let number = match ready.port {
-            Some(0) => {
-                let port =
-                    Port::free(ip(&ready.host)).map_err(|e| failed("no port could be kept free", &e))?;
-                ports.push(port);
-                ports[0].number
-            }
-            _ => port_of(&ready),
-        };
+        // what is not this machine has no free port: port 0 is refused there, and its metrics have a port of their own
+        let here = if ready.is_loopback() { ip(&ready.host) } else { IpAddr::V4(Ipv4Addr::LOCALHOST) };
+        let free = || Port::free(here).map_err(|e| failed("no port could be kept free", &e));
+        let target = if ready.port == Some(0) { Some(free()?) } else { None };
+        let number = target.as_ref().map_or_else(|| port_of(&ready), |port| port.number);
+        let metrics = free()?;
         let settled = |url: &str| {
             let mut address = address(url)?;
             if address.port == Some(0) {
@@ -80,6 +78,7 @@ impl Berth {
         let dir = directory().map_err(|e| failed("no directory could be made for it", &e))?;
         let variables = BTreeMap::from([
             ("TENFOLD_DIR", dir.display().to_string()),
+            ("TENFOLD_METRICS_PORT", metrics.number.to_string()),
             ("TENFOLD_PROVIDER_HOST", provider.host.clone()),
             ("TENFOLD_PROVIDER_PORT", port_of(&provider).to_string()),
             ("TENFOLD_PROVIDER_URL", provider_url.to_owned()),
@@ -89,9 +88,14 @@ impl Berth {
         let ready = settled(&spawn.ready)?;
         let ready = format!("{}{}", ready.origin(), ready.path);
         let url = settled(&spawn.url)?.origin();
-        let mut berth = Self { variables, ready, url, dir, _ports: ports };
+        let mut berth = Self { variables, ready, url, dir, metrics, _target: target };
         berth.configure(spawn).map_err(|e| failed("its configuration could not be written", &e))?;
         Ok(berth)
+    }
+
+    /// The port that is kept for its metrics.
+    pub(super) const fn metrics_port(&self) -> u16 {
+        self.metrics.number
     }
 
     /// Writes the configuration, if there is one to be made.
@@ -166,7 +170,7 @@ pub(super) fn start(spawn: &Spawn, with: Start<'_>) -> Result<Spawned, LiveError
     })?;
     let ready = request::join(&berth.ready, "")?;
     let client = request::client(&with.plan.target.request)?.build().map_err(LiveError::Client)?;
-    let until = with.clock.now() + READY_WITHIN;
+    let until = with.clock.now() + spawn.ready_within;
     while !is_ready(with.runtime, &client, &ready) {
         if with.stop.asked() {
             return Err(LiveError::Interrupted);
@@ -176,8 +180,9 @@ pub(super) fn start(spawn: &Spawn, with: Start<'_>) -> Result<Spawned, LiveError
         }
         if with.clock.now() >= until {
             return Err(LiveError::Target(format!(
-                "`{program}` was started but {ready} did not answer 200 within {} s (target.spawn.ready){}",
-                READY_WITHIN.as_secs(),
+                "`{program}` was started but {ready} did not answer 200 within {} (target.spawn.ready, \
+                 ready_within){}",
+                show_duration(spawn.ready_within),
                 said(&child)
             )));
         }
@@ -199,7 +204,15 @@ mod tests {
         let url = Address::parse_or_free(ready).unwrap().origin();
         let config = config.map(|text| Template { file: "../some/gw.conf".into(), text: text.into() });
         let env = BTreeMap::from([("MODE".to_owned(), "strict".to_owned())]);
-        Spawn { command: vec!["x".into()], ready: ready.into(), url, config, env, policy: None }
+        Spawn {
+            command: vec!["x".into()],
+            ready: ready.into(),
+            url,
+            config,
+            ready_within: LOOK,
+            env,
+            policy: None,
+        }
     }
 
     #[test]
@@ -232,7 +245,8 @@ mod tests {
         let berths: Vec<_> = (0..2)
             .map(|_| Berth::prepare(&spawn("http://127.0.0.1:0/", None), "https://[::1]").unwrap())
             .collect();
-        for variable in ["TENFOLD_DIR", "TENFOLD_TARGET_PORT"] {
+        assert_eq!(berths[0].variables["TENFOLD_METRICS_PORT"], berths[0].metrics_port().to_string());
+        for variable in ["TENFOLD_DIR", "TENFOLD_TARGET_PORT", "TENFOLD_METRICS_PORT"] {
             assert_ne!(berths[0].variables[variable], berths[1].variables[variable]);
         }
         assert_eq!(berths[0].variables["TENFOLD_PROVIDER_PORT"], "443");

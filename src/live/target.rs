@@ -9,15 +9,16 @@ use reqwest::{Client, Url};
 use tokio::runtime::Runtime;
 
 use super::child::{self, Child};
+use super::memory::Whose;
 use super::run::Stop;
 use super::spawn::{self, Berth};
 use super::{Clock, LiveError};
 use crate::gateway;
-use crate::plan::{Embedded, Plan, TargetKind};
+use crate::plan::{Embedded, MemoryFrom, Plan, TargetKind};
 use crate::units::{Bytes, Moment};
 
 /// How long a child may take until it is ready.
-pub(super) const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(30);
 /// From one look at its readiness to the next.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long one question about readiness may take.
@@ -34,9 +35,9 @@ pub(super) struct Target {
     pub(super) about: String,
     // dropped before what it was given
     child: Option<Child>,
-    _berth: Option<Berth>,
-    /// The process whose tree's memory is the target's, if one is known.
-    pub(super) pid: Option<u32>,
+    berth: Option<Berth>,
+    /// Where its memory is read, if that is a place on this machine.
+    pub(super) memory: Option<Whose>,
 }
 
 /// What a target is started with.
@@ -60,15 +61,26 @@ impl Target {
             TargetKind::Spawn(command) => {
                 let spawn::Spawned { child, berth, url } = spawn::start(command, with)?;
                 let about = format!("`{}`", command.command.join(" "));
-                Self { base: url, about, child: Some(child), pid: None, _berth: Some(berth) }
+                Self { base: url, about, child: Some(child), memory: None, berth: Some(berth) }
             }
             TargetKind::Url { url, .. } => {
-                Self { base: url.clone(), about: url.clone(), child: None, pid: None, _berth: None }
+                Self { base: url.clone(), about: url.clone(), child: None, memory: None, berth: None }
             }
         };
-        let stated = with.plan.target.memory.as_ref().map(|source| source.pid);
-        target.pid = stated.or_else(|| target.child.as_ref().map(Child::id));
+        let own = target.child.as_ref().map(|child| Whose::Tree(child.id()));
+        target.memory = match with.plan.target.memory.as_ref().map(|source| &source.from) {
+            None | Some(MemoryFrom::Own) => own,
+            Some(MemoryFrom::Pid(pid)) => Some(Whose::Tree(*pid)),
+            Some(MemoryFrom::Cgroup(folder)) => Some(Whose::Group(folder.clone())),
+            // read with the other metrics
+            Some(MemoryFrom::Metric(_)) => None,
+        };
         Ok(target)
+    }
+
+    /// The port that is kept for its metrics, if it is a command of ours.
+    pub(super) fn metrics_port(&self) -> Option<u16> {
+        self.berth.as_ref().map(Berth::metrics_port)
     }
 
     /// How its process ended, if it is ours and has.
@@ -127,7 +139,7 @@ fn embedded_gateway(embedded: &Embedded, with: Start<'_>) -> Result<Target, Live
         started.map_err(|e| LiveError::Target(format!("the embedded gateway could not be started: {e}")))?;
     let base = listening(&lines, &mut child, with)?;
     let about = "the embedded gateway".to_owned();
-    Ok(Target { base, about, child: Some(child), pid: None, _berth: None })
+    Ok(Target { base, about, child: Some(child), memory: None, berth: None })
 }
 
 /// Waits for the line that says where the gateway listens.

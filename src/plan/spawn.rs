@@ -1,6 +1,7 @@
 //! A command that is started for the run: the keys of `target.spawn`.
 
 use std::io::Read as _;
+use std::time::Duration;
 
 use super::address::Address;
 use super::target::{origin, texts};
@@ -13,6 +14,7 @@ use crate::units::Reader;
 pub const VARIABLES: &[(&str, &str)] = &[
     ("TENFOLD_CONFIG", "the file made from `config`"),
     ("TENFOLD_DIR", "a directory of its own, gone when the run is over"),
+    ("TENFOLD_METRICS_PORT", "another free port: port 0 of `target.metrics.url`"),
     ("TENFOLD_PROVIDER_HOST", "the provider's host"),
     ("TENFOLD_PROVIDER_PORT", "the provider's port"),
     ("TENFOLD_PROVIDER_URL", "the provider's address"),
@@ -22,6 +24,8 @@ pub const VARIABLES: &[(&str, &str)] = &[
 
 /// How names of ours begin.
 const OURS: &str = "TENFOLD_";
+/// How long a command may take until it answers, where the plan does not say.
+const READY_WITHIN: Duration = Duration::from_secs(30);
 /// The largest template.
 const LARGEST: u64 = 1 << 20;
 
@@ -44,6 +48,7 @@ pub(super) fn read(
         None => ready.as_ref().map(Address::origin),
         Some(url) => url.parse("a URL", origin),
     };
+    let ready_within = map.or("ready_within", READY_WITHIN);
     let config = map.reader("config").map_or(Some(None), |config| template(&config, files).map(Some));
     let env = texts(&mut map, "env", |name| {
         let tidy = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -66,6 +71,7 @@ pub(super) fn read(
         ready: format!("{}{}", ready.origin(), ready.path),
         url: url?,
         config: config?,
+        ready_within: ready_within?,
         env: env?,
         policy,
     })

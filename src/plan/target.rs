@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::{
-    DeadlineForm, DeadlineHeader, Embedded, Files, MemorySource, Target, TargetKind, TargetRequest,
-    Transport, spawn,
+    DeadlineForm, DeadlineHeader, Embedded, Files, MemoryFrom, MemorySource, Metrics, Target, TargetKind,
+    TargetRequest, Transport, spawn,
 };
 use crate::admission::{self, Budgets};
 use crate::provider;
@@ -81,12 +81,11 @@ pub(super) fn read(
     let api_path = provider.map_or(openai::PATH, |provider| provider.api.path());
     let request = read_request(map.reader("request").as_ref(), kind.as_ref(), api_path);
     let deadline = map.or("deadline", DeadlineHeader::default());
-    let memory = match map.reader("memory") {
-        None => Some(None),
-        Some(memory) => MemorySource::read(&memory).map(Some),
-    };
+    let memory =
+        map.reader("memory").map_or(Some(None), |memory| read_memory(&memory, kind.as_ref()).map(Some));
+    let metrics = map.reader("metrics").map_or(Some(None), |metrics| Metrics::read(&metrics).map(Some));
     policy?;
-    Some(Target { kind: kind?, request: request?, deadline: deadline?, memory: memory? })
+    Some(Target { kind: kind?, request: request?, deadline: deadline?, memory: memory?, metrics: metrics? })
 }
 
 /// Reads what a foreign target is believed to do: the keys of `embedded`, and `slots` for a gateway that limits nothing
@@ -104,6 +103,18 @@ fn read_policy(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<admissi
         },
     };
     admission::Config::read(&mut map, standard)
+}
+
+/// A target that runs already is no process of ours: the plan must say where its memory is read.
+fn read_memory(reader: &Reader<'_>, kind: Option<&TargetKind>) -> Option<MemorySource> {
+    let memory = MemorySource::read(reader)?;
+    if memory.from == MemoryFrom::Own && matches!(kind, Some(TargetKind::Url { .. })) {
+        reader.fault(
+            "a ceiling alone is for a target that tenfold starts: name `pid`, `cgroup` or `metric`, too",
+        );
+        return None;
+    }
+    Some(memory)
 }
 
 fn read_embedded(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<Embedded> {
@@ -243,21 +254,5 @@ impl Read for DeadlineHeader {
         };
         let form = map.or("form", standard.form);
         Some(Self { header: header?, form: form? })
-    }
-}
-
-impl Read for MemorySource {
-    fn read(reader: &Reader<'_>) -> Option<Self> {
-        let mut map = reader.map()?;
-        let pid: Option<u32> = map.need("pid");
-        let ceiling = match map.reader("ceiling") {
-            None => Some(None),
-            Some(ceiling) => Read::read(&ceiling).map(Some),
-        };
-        if pid == Some(0) {
-            map.here().fault("`pid` is zero: name the target's process");
-            return None;
-        }
-        Some(Self { pid: pid?, ceiling: ceiling? })
     }
 }

@@ -5,4 +5,5 @@
 
 mod balancers;
 mod limiters;
+mod llm;
 mod support;

@@ -23,9 +23,9 @@ fn installed(program: &str) -> Option<PathBuf> {
 }
 
 /// A report, and how the command ended.
-pub struct Rehearsed {
-    pub report: Value,
-    pub code: i32,
+pub(crate) struct Rehearsed {
+    pub(crate) report: Value,
+    pub(crate) code: i32,
 }
 
 fn plan(name: &str) -> PathBuf {
@@ -42,7 +42,7 @@ fn run(name: &str, sets: &[String]) -> Output {
 }
 
 /// Rehearses the plan `name` where `program` is installed; `None`, with a word on stderr, where it is not.
-pub fn rehearse(name: &str, program: &str, sets: &[String]) -> Option<Rehearsed> {
+pub(crate) fn rehearse(name: &str, program: &str, sets: &[String]) -> Option<Rehearsed> {
     if installed(program).is_none() {
         // written past the capture of test output, so that a skipped test is seen to be one
         let _ = std::io::stderr().write_all(format!("skipped: {program} is not installed\n").as_bytes());
@@ -62,7 +62,7 @@ pub fn rehearse(name: &str, program: &str, sets: &[String]) -> Option<Rehearsed>
 
 impl Rehearsed {
     /// How many arrivals ended like this.
-    pub fn total(&self, outcome: &str) -> u64 {
+    pub(crate) fn total(&self, outcome: &str) -> u64 {
         self.report["totals"][outcome].as_u64().unwrap()
     }
 
@@ -71,20 +71,14 @@ impl Rehearsed {
         checks.iter().find(|check| check["id"] == id).unwrap()
     }
 
-    /// The checks that failed.
-    pub fn failed(&self) -> Vec<&str> {
-        let checks = self.report["checks"].as_array().unwrap().iter();
-        checks.filter(|check| check["verdict"] == "fail").map(|check| check["id"].as_str().unwrap()).collect()
-    }
-
     /// The verdict of a check and the sentence that goes with it.
-    pub fn found(&self, id: &str) -> (&str, &str) {
+    pub(crate) fn found(&self, id: &str) -> (&str, &str) {
         let check = self.check(id);
         (check["verdict"].as_str().unwrap(), check["because"].as_str().unwrap())
     }
 
     /// The statuses of the refusals that were kept.
-    pub fn statuses(&self) -> Vec<u64> {
+    pub(crate) fn statuses(&self) -> Vec<u64> {
         let refusals = self.report["refusals"].as_array().unwrap().iter();
         refusals.map(|raw| raw["status"].as_u64().unwrap()).collect()
     }
