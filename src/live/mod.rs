@@ -18,6 +18,7 @@ mod evidence;
 mod listening;
 mod log;
 mod memory;
+mod metrics;
 mod pacer;
 mod pacing;
 mod ping;
@@ -31,6 +32,7 @@ mod run;
 mod seen;
 pub mod selftest;
 mod sender;
+mod spawn;
 mod target;
 #[cfg(test)]
 mod testing;

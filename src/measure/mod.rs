@@ -16,6 +16,7 @@ mod latencies;
 mod measures;
 mod refusals;
 mod returns;
+mod said;
 mod snapshot;
 mod streams;
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use latencies::Latencies;
 pub use measures::{Measures, Onset, Pace};
 pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
+pub use said::{Gauged, Said};
 pub use snapshot::{Recent, Snapshot};
 pub use streams::Streams;
 pub use told::{Returned, Told};

@@ -66,7 +66,12 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
         lines.item("", Colour::None, HEAD, &failure)?;
     }
     let times = [sentences::latency(report), sentences::streams(report)];
-    times.iter().flatten().try_for_each(|line| lines.item("", Colour::None, HEAD, line))
+    times.iter().flatten().try_for_each(|line| lines.item("", Colour::None, HEAD, line))?;
+    let heads = std::iter::once("  target").chain(std::iter::repeat(""));
+    sentences::said(report)
+        .iter()
+        .zip(heads)
+        .try_for_each(|(said, head)| lines.item(head, Colour::None, HEAD, said))
 }
 
 /// One line for a check; three for one that failed: what happened, what was promised, where to look.

@@ -10,6 +10,7 @@ use crate::live::testing::{self, Server, completion, http};
 use crate::plan::SenderKind;
 use crate::workload::Schedule;
 
+mod strange;
 mod streams;
 
 /// What came of a load.
