@@ -32,11 +32,11 @@ impl Provider {
 }
 
 /// A provider in a process of its own, and its address.
-fn started() -> Outcome<(Provider, String)> {
+fn started(engine: &str) -> Outcome<(Provider, String)> {
     let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/smoke.yaml");
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
     command.args(["serve", "provider", plan, "--set", "provider.service.first_token=1ms"]);
-    command.args(["--set", "provider.service.per_token=0ms"]);
+    command.args(["--set", "provider.service.per_token=0ms", "--set", &format!("provider.engine={engine}")]);
     command.args(["--set", "provider.quota.tokens_per_minute=10_000_000_000"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
     let mut line = String::new();
@@ -72,7 +72,7 @@ fn call(streams: &mut [TcpStream], body: &str, count: u64) -> Outcome<()> {
 #[test]
 fn what_is_kept_of_a_request_is_what_preflight_reckons_with() {
     for bytes in [300, 6_000, 20_000] {
-        let (provider, address) = started().unwrap();
+        let (provider, address) = started("wiremock").unwrap();
         let mut streams: Vec<_> = (0..10).map(|_| TcpStream::connect(&address).unwrap()).collect();
         let body = OpenAi.request("m", &"w ".repeat(bytes / 2), Tokens::new(4), "u", false);
         call(&mut streams, &body, 300).unwrap();
@@ -83,4 +83,18 @@ fn what_is_kept_of_a_request_is_what_preflight_reckons_with() {
         let ratio = kept / reckoned;
         assert!((0.35..=1.2).contains(&ratio), "{bytes} bytes: {kept:.0} kept, {reckoned:.0} reckoned");
     }
+}
+
+/// As in wiremock/wiremock#29 and #51: a server that keeps every request grows until it dies. This one keeps none.
+#[test]
+fn the_engine_of_streams_keeps_nothing_of_a_request() {
+    let (provider, address) = started("stream").unwrap();
+    let mut streams: Vec<_> = (0..10).map(|_| TcpStream::connect(&address).unwrap()).collect();
+    let body = OpenAi.request("m", &"w ".repeat(1_000), Tokens::new(4), "u", false);
+    call(&mut streams, &body, 500).unwrap();
+    let before = provider.anonymous().unwrap();
+    call(&mut streams, &body, 2 * REQUESTS).unwrap();
+    let grown = provider.anonymous().unwrap().saturating_sub(before);
+    // wiremock would have kept 12 kB of each
+    assert!(grown < 2 * REQUESTS * 1_000, "{grown} bytes after {} requests", 2 * REQUESTS);
 }

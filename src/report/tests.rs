@@ -6,7 +6,7 @@ use crate::check::{Judgement, Scene, Verdict};
 use crate::forecast::Forecast;
 use crate::measure::Measures;
 use crate::measure::testing::{arrive, flash, healthy, record, smoke};
-use crate::observe::{Outcome, RetryAfter};
+use crate::observe::{Gaps, Outcome, Record, RetryAfter, Streamed};
 use crate::plan::{Plan, TargetKind};
 
 pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
@@ -294,6 +294,7 @@ fn a_report_is_as_its_schema_says_and_reads_back_as_it_was() {
         report(&plan, &broken(&plan), true),
         report(&plan, &Measures::new(&plan), false),
         hostile(),
+        streamed(),
     ] {
         let text = rendered(&report, "json", Style::default());
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -305,4 +306,48 @@ fn a_report_is_as_its_schema_says_and_reads_back_as_it_was() {
     let mut value = serde_json::to_value(report(&plan, &healthy(&plan), false)).unwrap();
     value["totals"]["offered"] = "many".into();
     assert!(!validator.is_valid(&value), "the schema forbids nothing");
+}
+
+/// The smoke plan with streamed answers, of which the last is flawed and does not say what it used.
+fn streamed() -> Report {
+    let mut sketch = smoke();
+    sketch.requests[0]["stream"] = true.into();
+    let plan = sketch.plan();
+    let mut measures = healthy(&plan);
+    let mut gaps = Gaps::default();
+    gaps.push(Duration::from_millis(20), 9);
+    for seq in 5_000..5_003 {
+        let last = seq == 5_002;
+        let used = (!last).then(|| crate::units::Tokens::new(1_200));
+        let answered = record(seq, 15_000, 900, Outcome::Completed);
+        let first_token = Some(answered.due + Duration::from_millis(250));
+        let streamed = Some(Streamed { used, flawed: last });
+        arrive(&mut measures, &Record { first_token, tokens: 10, streamed, ..answered });
+        measures.gaps(&gaps);
+    }
+    report(&plan, &measures, false)
+}
+
+#[test]
+fn streams_are_in_every_form_of_a_report_and_only_where_there_are_some() {
+    let with = streamed();
+    let part = with.streams.as_ref().unwrap();
+    assert_eq!((part.whole, part.flawed, part.without_usage, part.used_tokens), (3, 1, 1, 2_400));
+    assert_eq!((part.read_tokens, part.token_gap.count, part.first_token.from_due.count), (30, 27, 3));
+    let without = report(&smoke().plan(), &healthy(&smoke().plan()), false);
+    let style = Style { colour: false, ascii: true };
+    for form in ["text", "markdown", "html", "junit"] {
+        let text = rendered(&with, form, style);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for wanted in
+            ["first token after 250 ms median", "20 ms median", "1 not in the API", "1 without a word"]
+        {
+            assert!(words.contains(wanted), "{form}: {wanted}");
+        }
+        assert!(!rendered(&without, form, style).contains("first token"), "{form}");
+    }
+    let run = with.to_run("x").unwrap();
+    assert_eq!((run.first_token_us.count(), run.token_gap_us.count()), (3, 27));
+    assert_eq!(run.keys["requests.ask.stream"], "true", "streams are another load");
+    assert!(without.streams.is_none() && without.to_run("x").unwrap().first_token_us.count() == 0);
 }
