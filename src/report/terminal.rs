@@ -68,7 +68,7 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     if let Some(latency) = sentences::latency(report) {
         lines.item("", Colour::None, HEAD, &latency)?;
     }
-    let heads = std::iter::once("  target").chain(std::iter::repeat(""));
+    let heads = std::iter::once("  metrics").chain(std::iter::repeat(""));
     sentences::said(report)
         .iter()
         .zip(heads)
