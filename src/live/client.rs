@@ -163,19 +163,18 @@ impl Callers {
                 }
             }
         };
-        let comeback = match (&class.on_refusal, &sighting) {
-            (OnRefusal::Retry(_), ended) => self.comes_back(departure, at, ended, &told),
+        let returns = match (&class.on_refusal, &sighting) {
+            (OnRefusal::Retry(_), ended) => self.send_back(self.comes_back(departure, at, ended, &told)),
             (OnRefusal::GiveUp, Sighting::Answered { answer, .. }) => {
                 self.perhaps_return(departure, at, answer, &written);
-                Comeback::None
+                false
             }
-            (OnRefusal::GiveUp, _) => Comeback::None,
+            (OnRefusal::GiveUp, _) => false,
         };
-        if let Comeback::Due(_) = comeback {
+        if returns {
             self.say(Sighting::Again { attempt, at });
         }
         self.say(sighting);
-        self.send_back(comeback);
     }
 
     /// Whether the caller of an attempt that has ended tries again, by its own rule.
@@ -194,19 +193,19 @@ impl Callers {
         self.comebacks.next(departure, &self.mix, &signs, at)
     }
 
-    /// Sends a caller back to where it will be due.
-    fn send_back(&self, comeback: Comeback) {
-        match comeback {
-            Comeback::None => {}
-            Comeback::TooLate => {
-                self.paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
-            }
-            Comeback::Due(departure) => {
-                self.paced.owe();
-                // it is listened for as long as anybody is owed anything, or until all is ended at once
-                let _ = self.returns.send(departure);
-            }
+    /// Sends a caller back to where it will be due. False if it does not come back, or not before the run ends.
+    fn send_back(&self, comeback: Comeback) -> bool {
+        let due = match comeback {
+            Comeback::None => return false,
+            Comeback::TooLate => None,
+            Comeback::Due(departure) => Some(departure),
+        };
+        // nobody listens any more once the last phase is over
+        let taken = due.is_some_and(|departure| self.returns.send(departure).is_ok());
+        if !taken {
+            self.paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
         }
+        taken
     }
 
     /// The answer, and when its last byte was read.
@@ -297,18 +296,12 @@ struct Open(Arc<Callers>);
 impl Open {
     fn new(callers: Arc<Callers>) -> Self {
         callers.open.fetch_add(1, Ordering::AcqRel);
-        if callers.comebacks.any() {
-            callers.paced.owe();
-        }
         Self(callers)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if self.0.comebacks.any() {
-            self.0.paced.settle();
-        }
         if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.closed.notify_one();
         }

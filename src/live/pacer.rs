@@ -90,20 +90,13 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
         }
     }
 
-    /// A caller will come back. False, and nothing taken, if it is a probe due after the last phase: it is not waited
-    /// for.
+    /// A caller will come back. False, and nothing taken, if that is after the last phase: it is not waited for.
     pub fn returning(&mut self, departure: Departure) -> bool {
-        let kept = self.is_retry(&departure) || departure.due <= self.end;
+        let kept = departure.due < self.end;
         if kept {
             self.returns.push(Reverse(departure));
         }
         kept
-    }
-
-    /// Whether it is a caller that tries again by itself: it is waited for also after the last phase, and whoever sends
-    /// it says beforehand that it will.
-    pub(super) const fn is_retry(&self, departure: &Departure) -> bool {
-        departure.attempt.nth > 0 && !departure.probe
     }
 
     /// The instant after the last phase, on the run's clock.
@@ -323,7 +316,10 @@ mod tests {
         };
         assert!(pacer.returning(back(850, 2)));
         assert!(pacer.returning(back(250, 1)));
-        assert!(!pacer.returning(back(1_001, 3)));
+        assert!(
+            !pacer.returning(back(1_000, 3)),
+            "arrivals are due before the end, and so is whoever comes back"
+        );
         let mut out = Vec::new();
         pacer.due(start + Duration::from_secs(5), &mut out);
         assert_eq!(out.len(), 12);
