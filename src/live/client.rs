@@ -17,7 +17,7 @@ use super::pacing::{self, Paced, Timer};
 use super::request::{Errand, Wire};
 use super::sender::{Outgoing, Reply};
 use super::trouble::Trouble;
-use super::{Clock, LiveError, Seen, reading};
+use super::{Clock, LiveError, Looked, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
 use crate::plan::{Plan, Refusal};
 use crate::provider::wire::Api;
@@ -106,6 +106,11 @@ impl Callers {
         locker.take()
     }
 
+    /// How the target's name was looked up, if it has one.
+    pub(super) fn looked(&self) -> Option<Looked> {
+        self.wire.sender.looked()
+    }
+
     fn say(&self, sighting: Sighting) {
         // nobody listens any more once the run is over
         let _ = self.out.send(Seen::Sighting(sighting));
@@ -158,8 +163,10 @@ impl Callers {
                         told = headers;
                         Sighting::Answered { attempt, at, answer }
                     }
-                    Ok(Err(Trouble::Broken(why))) => Sighting::Broken { attempt, at, why },
-                    Ok(Err(Trouble::Exhausted)) => Sighting::Broken { attempt, at, why: Broken::Closed },
+                    Ok(Err(trouble)) => {
+                        let why = trouble.broken().unwrap_or(Broken::Closed);
+                        Sighting::Broken { attempt, at, why }
+                    }
                 }
             }
         };

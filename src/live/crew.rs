@@ -13,7 +13,7 @@ use super::memory::Sampler;
 use super::pacer::Pacer;
 use super::pacing::{self, Paced};
 use super::request::{self, Wire};
-use super::{Clock, Evidence, LiveError, Seen, ping};
+use super::{Clock, Evidence, LiveError, Looked, Seen, ping};
 use crate::plan::Plan;
 use crate::units::Moment;
 use crate::workload::Schedule;
@@ -25,6 +25,16 @@ pub(super) struct Goal<'a> {
     pub(super) base: &'a str,
     /// The process whose tree's memory is its own, if one is known.
     pub(super) pid: Option<u32>,
+}
+
+/// What is known once everyone has ended.
+#[derive(Debug)]
+pub(super) struct Leftovers {
+    pub(super) evidence: Vec<Evidence>,
+    /// How the target's name was looked up, if it has one.
+    pub(super) looked: Option<Looked>,
+    /// Returning callers whose time comes after the last phase.
+    pub(super) not_waited_for: u64,
 }
 
 /// The threads of a load.
@@ -73,12 +83,16 @@ impl Crew {
         self.client.is_finished()
     }
 
-    /// Ends everyone, whatever is open. Gives the evidence, and how many returning callers were not waited for.
-    pub(super) fn dismiss(self) -> Result<(Vec<Evidence>, u64), LiveError> {
+    /// Ends everyone, whatever is open.
+    pub(super) fn dismiss(self) -> Result<Leftovers, LiveError> {
         // no receiver is left if the client has ended by itself
         let _ = self.quit.send(true);
         let died = |_| LiveError::Thread(io::Error::other("a thread of the load panicked"));
         self.client.join().map_err(died)?.map_err(LiveError::Thread)?;
-        Ok((self.callers.take_evidence(), self.paced.not_waited_for.load(Ordering::Relaxed)))
+        Ok(Leftovers {
+            evidence: self.callers.take_evidence(),
+            looked: self.callers.looked(),
+            not_waited_for: self.paced.not_waited_for.load(Ordering::Relaxed),
+        })
     }
 }

@@ -30,8 +30,9 @@ pub use checks::{CHECKS, Known};
 pub use diff::{Amounts, MEASURES, MOST_JUDGED, Measured, Tolerance, is_judged};
 pub use levers::{Lever, Pull};
 pub use model::{
-    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemorySource, Plan,
-    Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Transport, Validity, Wanted,
+    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, Lookup, MemorySource,
+    Plan, Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Transport, Validity,
+    Wanted,
 };
 pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant, parse_with};
 pub use source::Source;

@@ -85,6 +85,18 @@ pub(super) fn read(reader: &Reader<'_>, provider: Option<&provider::Config>) -> 
     Some(Target { kind: kind?, request: request?, deadline: deadline?, memory: memory? })
 }
 
+impl Target {
+    /// Whether it is called over TLS and any certificate is taken: nobody vouches for who answers.
+    pub fn takes_any_certificate(&self) -> bool {
+        let over_tls = match &self.kind {
+            TargetKind::Embedded(_) => false,
+            TargetKind::Spawn(spawn) => spawn.url.starts_with("https:"),
+            TargetKind::Url { url, .. } => url.starts_with("https:"),
+        };
+        over_tls && self.request.insecure
+    }
+}
+
 fn read_embedded(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<Embedded> {
     let mut map = reader.map()?;
     let own_budgets = reader.node().get("budgets").is_some();
