@@ -18,6 +18,7 @@ use super::target::{Start, Target};
 use super::wall::Stamp;
 use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, Looked, ProviderShell, Seen};
 use crate::measure::{Measures, Snapshot};
+use crate::observe::Sighting;
 use crate::plan::Plan;
 use crate::units::Moment;
 
@@ -226,7 +227,10 @@ fn provider(
     let tell = move |arrived: Arrived| {
         // nobody listens any more once the run is over
         if arrived.id.seq == canary::SEQ {
-            let _ = canaries.send(arrived);
+            // that it left, too, is of no consequence: it has been given up
+            if matches!(arrived.sighting, Sighting::AtProvider { .. }) {
+                let _ = canaries.send(arrived);
+            }
         } else {
             let _ = out.send(Seen::Sighting(arrived.sighting));
         }

@@ -97,6 +97,15 @@ pub(super) fn mix(deadline: &str) -> Mix {
 
 /// The same, and this is what its refused callers do.
 pub(super) fn mix_with(deadline: &str, on_refusal: &str) -> Mix {
+    class_with(deadline, on_refusal, false)
+}
+
+/// The same, whose answers are streamed.
+pub(super) fn mix_streaming(deadline: &str, on_refusal: &str) -> Mix {
+    class_with(deadline, on_refusal, true)
+}
+
+fn class_with(deadline: &str, on_refusal: &str, stream: bool) -> Mix {
     let place = Place::File { line: 1, column: 1 };
     let node = |value| Node { place: place.clone(), value };
     let text = |text: &str| node(Value::Text { text: text.into(), plain: true });
@@ -109,6 +118,7 @@ pub(super) fn mix_with(deadline: &str, on_refusal: &str) -> Mix {
         ("prompt", map(vec![("tokens", text("8"))])),
         ("max_tokens", text("4")),
         ("deadline", text(deadline)),
+        ("stream", text(&stream.to_string())),
         ("on_refusal", crate::plan::yaml::read(on_refusal).unwrap()),
     ]);
     let (list, faults) = (node(Value::List(vec![class])), Faults::default());

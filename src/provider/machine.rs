@@ -37,6 +37,8 @@ pub enum Answer {
         output: Tokens,
         /// Until the whole answer is there.
         takes: Duration,
+        /// From one of its tokens to the next.
+        gap: Duration,
         /// The quota after it.
         limits: Limits,
     },
@@ -115,8 +117,9 @@ impl Provider {
         }
         let output = call.output.min(call.max_output);
         let takes = self.config.service.drawn(output, draw);
+        let gap = self.config.service.gap(output, takes);
         let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
-        Answer::Served { charged: wanted, output, takes, limits: self.limits() }
+        Answer::Served { charged: wanted, output, takes, gap, limits: self.limits() }
     }
 
     fn limits(&self) -> Limits {

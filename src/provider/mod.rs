@@ -4,9 +4,11 @@
 //! one. The wire formats it speaks are in [`wire`].
 
 mod config;
+mod flow;
 mod machine;
 mod slots;
 pub mod wire;
 
 pub use config::{Charge, Config, Count, Engine, Fault, Law, Quota, Service, Slots, Window};
+pub use flow::Flow;
 pub use machine::{Answer, Call, Limits, Provider};

@@ -24,6 +24,7 @@ mod model;
 mod plan_part;
 mod predict;
 mod read;
+mod run_part;
 mod schema;
 mod sentences;
 mod table;
@@ -37,15 +38,16 @@ pub use escape::plain;
 pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
 pub use model::{
-    AddressPart, CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency,
-    LatencyPart, LoadPart, MemoryPart, NamePart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report,
-    RetryAfterPart, ReturnPart, RunPart, SCHEMA, SaidPart, Totals, UnsentPart, ValidityPart, WindowPart,
+    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
+    LoadPart, MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart,
+    SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 pub use plan_part::{
     CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,
 };
 pub use predict::{predict_json, predict_text};
 pub use read::{MOST_BYTES, Unreadable, read};
+pub use run_part::{AddressPart, NamePart, RunPart};
 pub use schema::schema;
 pub use table::{RoundTable, Table, TableRow};
 

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PlanPart;
+use super::{PlanPart, RunPart};
 use crate::check::{RunVerdict, Verdict};
 use crate::forecast::Forecast;
 
@@ -47,6 +47,9 @@ pub struct Report {
     pub retry_after: RetryAfterPart,
     /// Latency, by outcome.
     pub latency: LatencyPart,
+    /// Streamed answers, where the plan asks for some.
+    #[serde(default)]
+    pub streams: Option<StreamsPart>,
     /// The run over time.
     pub windows: Vec<WindowPart>,
     /// What every check found.
@@ -66,57 +69,6 @@ pub struct FailurePart {
     pub first_s: f64,
     /// When the last did.
     pub last_s: f64,
-}
-
-/// Which run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunPart {
-    /// Its id, unique among the runs of a plan.
-    pub id: String,
-    /// True of a run in virtual time; left out of one with sockets.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub simulated: bool,
-    /// When it began, RFC 3339 in UTC; empty in virtual time.
-    pub started: String,
-    /// How long it took.
-    pub took_s: f64,
-    /// The version of the tool.
-    pub version: String,
-    /// What was tried, in words: `the embedded gateway`.
-    pub target: String,
-    /// True if any certificate was taken, so that nobody vouches for who answered; left out otherwise.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub insecure: bool,
-    /// How the target's name was looked up; left out where it was given by its address.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<NamePart>,
-    /// Why it ended before its time, if it did.
-    pub ended_early: Option<String>,
-    /// Where the report is; not written into it.
-    #[serde(skip)]
-    pub path: Option<String>,
-}
-
-/// How the target's name was looked up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NamePart {
-    /// The name.
-    pub host: String,
-    /// After how many seconds it was looked up again; `null` if its addresses were pinned at the start.
-    pub every_s: Option<f64>,
-    /// How often it was looked up.
-    pub lookups: u64,
-    /// Every address it was known to have.
-    pub addresses: Vec<AddressPart>,
-}
-
-/// An address of the target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AddressPart {
-    /// The address.
-    pub address: String,
-    /// How many requests it answered.
-    pub answers: u64,
 }
 
 /// The forecast for the event as written, and for what was run.
@@ -397,6 +349,25 @@ pub struct LatencyPart {
     pub ping: Distribution,
     /// How late requests were sent: our own doing.
     pub lag: Distribution,
+}
+
+/// Streamed answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamsPart {
+    /// Until the first token, of answers that came whole.
+    pub first_token: Latency,
+    /// From one token to the next, of all answers, as long as their callers were there.
+    pub token_gap: Distribution,
+    /// Tokens read, each a piece of content.
+    pub read_tokens: u64,
+    /// Answers that came whole, in time or late.
+    pub whole: u64,
+    /// Of these, those whose form was not as the API has it, such as an end without its mark.
+    pub flawed: u64,
+    /// Of these, those that did not say what they used.
+    pub without_usage: u64,
+    /// Tokens the others say they used, prompts and answers together.
+    pub used_tokens: u64,
 }
 
 /// A stretch of time. What a request came to is counted in the window it was due in.

@@ -3,9 +3,9 @@ use std::time::Duration;
 use super::Ended;
 use super::timers::{Due, Timers};
 use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
-use crate::observe::{Answer, Attempt, Reason, RetryAfter, Sighting};
+use crate::observe::{Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
-use crate::provider::{self, Call, Provider};
+use crate::provider::{self, Call, Engine, Flow, Provider};
 use crate::units::{Dense, Moment, Tokens};
 use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, Signs, Sizes, stream};
 
@@ -27,6 +27,10 @@ pub(super) struct World<'a, See> {
     /// By class.
     tenants: Vec<TenantId>,
     provider: Provider,
+    /// Whether any answer is streamed, or seen to be cut off.
+    flowing: bool,
+    /// The answers the provider makes, where they flow.
+    flows: Dense<Flow>,
     cohort: Cohort,
     /// How many retries each class has left.
     allowances: Vec<Allowance>,
@@ -52,6 +56,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             gateway,
             tenants: classes.iter().map(|class| tenant(&class.tenant)).collect(),
             provider: Provider::new(&plan.provider, Moment::ZERO),
+            flowing: plan.provider.engine == Engine::Stream || classes.iter().any(|class| class.stream),
+            flows: Dense::default(),
             cohort: Cohort::new(plan.probes),
             allowances: classes.iter().map(|class| Allowance::of(&class.on_refusal)).collect(),
             now: Moment::ZERO,
@@ -140,8 +146,17 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn done(&mut self, id: Id) {
-        let Some(used) = self.open.get(id.0).map(|open| open.used) else { return };
-        self.answer(id, 200, None, None);
+        let flow = if self.flowing { self.flows.remove(id.0) } else { None };
+        let Some(Open { attempt, class, used, here, .. }) = self.open.get(id.0).copied() else { return };
+        match flow.filter(|_| self.plan.requests.class(class).stream) {
+            Some(flow) if here => {
+                self.read(attempt, flow);
+                self.open.remove(id.0);
+                let streamed = Some(Streamed { used: Some(used), flawed: false });
+                (self.see)(Sighting::Answered { attempt, at: self.now, answer: whole(streamed) });
+            }
+            _ => self.answer(id, 200, None, None),
+        }
         self.feed(Event::Settled { id, used: Some(used), answer: None });
     }
 
@@ -149,11 +164,47 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let Some(open) = self.open.get_mut(id.0).filter(|open| open.here) else { return };
         open.here = false;
         let open = *open;
-        self.comes_back(&open, Signs { timed_out: true, ..Signs::default() });
+        let flow = if self.flowing { self.flows.get(id.0).copied() } else { None };
+        let streams = flow.is_some() && self.plan.requests.class(open.class).stream;
+        // who has begun to read a stream does not ask again
+        if !streams {
+            self.comes_back(&open, Signs { timed_out: true, ..Signs::default() });
+        }
+        if let Some(flow) = flow {
+            self.break_off(id, &open, flow, streams);
+        }
         (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
         self.feed(Event::Left { id });
         if self.gateway.forgets_leavers() {
             self.open.remove(id.0);
+        }
+    }
+
+    /// A caller leaves while the provider makes its answer.
+    fn break_off(&mut self, id: Id, open: &Open, flow: Flow, streams: bool) {
+        if streams {
+            self.read(open.attempt, flow);
+        }
+        if self.gateway.forgets_leavers() {
+            self.flows.remove(id.0);
+            if self.plan.provider.engine == Engine::Stream {
+                let spent = open.sizes.prompt + Tokens::new(flow.by(self.now));
+                (self.see)(Sighting::CutOff { attempt: open.attempt, at: self.now, spent });
+            }
+        }
+    }
+
+    /// A caller has read what there is by now of a streamed answer.
+    fn read(&mut self, attempt: Attempt, flow: Flow) {
+        let mut left = flow.by(self.now);
+        let mut first = (left > 0).then(|| flow.due(0));
+        left = left.saturating_sub(1);
+        while first.is_some() || left > 0 {
+            let count = u32::try_from(left).unwrap_or(u32::MAX);
+            let mut gaps = Box::<Gaps>::default();
+            gaps.push(flow.gap, count);
+            (self.see)(Sighting::Tokens { attempt, at: self.now, first: first.take(), gaps });
+            left -= u64::from(count);
         }
     }
 
@@ -205,9 +256,12 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let at = self.now;
         let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
         let (until, charged, refused, event) = match self.provider.call_drawn(at, call, draw) {
-            provider::Answer::Served { charged, output, takes, .. } => {
+            provider::Answer::Served { charged, output, takes, gap, .. } => {
                 if let Some(open) = self.open.get_mut(id.0) {
                     open.used = sizes.prompt + output;
+                }
+                if self.flowing {
+                    self.flows.insert(id.0, Flow { until: at + takes, gap, tokens: output.get() });
                 }
                 self.timers.add(at + takes, Due::Done(id));
                 (at + takes, charged, false, None)
@@ -250,14 +304,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn tell(&mut self, attempt: Attempt, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
-        let answer = Answer {
-            status,
-            retry_after: retry_after.map(RetryAfter::After),
-            reason,
-            usable: status == 200,
-            marked: true,
-            shape: Ok(()),
-        };
+        let retry_after = retry_after.map(RetryAfter::After);
+        let answer = Answer { status, retry_after, reason, usable: status == 200, ..whole(None) };
         (self.see)(Sighting::Answered { attempt, at: self.now, answer });
     }
 
@@ -286,5 +334,18 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
         (self.see)(Sighting::Again { attempt: open.attempt, at: self.now });
         self.timers.add(self.now + wait, Due::Retry(seq, open.class, nth + 1, open.sizes));
+    }
+}
+
+/// A whole answer.
+const fn whole(streamed: Option<Streamed>) -> Answer {
+    Answer {
+        status: 200,
+        retry_after: None,
+        reason: None,
+        usable: true,
+        marked: true,
+        shape: Ok(()),
+        streamed,
     }
 }

@@ -1,5 +1,5 @@
 //! A server of our own on a thread of its own. An answer comes when its time has come, whole or token by token; nothing
-//! is kept of it afterwards. A call that is cut off before the end of its answer is counted.
+//! is kept of it afterwards. A call that is cut off before the end of its answer is counted, and told to the run.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,15 +21,17 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::oneshot;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep_until};
 
-use super::office::{Answered, Came, Office, Reply};
+use super::office::{Answered, Came, Office, Reply, Work};
 use crate::live::Clock;
+use crate::provider::Flow;
 use crate::provider::wire::Frames;
-use crate::units::Moment;
 
 /// The largest request body that is read.
 const LARGEST: usize = 64 << 20;
+/// The most tokens that go out in one piece, if their time came long ago.
+const AT_ONCE: u64 = 64;
 /// How long to wait when no connection can be accepted: descriptors may come back.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -48,12 +50,7 @@ impl Drop for Server {
 }
 
 /// Serves what `office` answers on `listener`.
-pub(super) fn start(
-    listener: TcpListener,
-    office: Office,
-    clock: Clock,
-    cut: Arc<AtomicU64>,
-) -> io::Result<Server> {
+pub(super) fn start(listener: TcpListener, office: Office, cut: Arc<AtomicU64>) -> io::Result<Server> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
@@ -61,7 +58,7 @@ pub(super) fn start(
         tokio::net::TcpListener::from_std(listener)?
     };
     let (stop, stopped) = oneshot::channel();
-    let desk = Arc::new(Desk { office, clock, cut });
+    let desk = Arc::new(Desk { office, cut });
     let thread = thread::Builder::new().name("provider".into()).spawn(move || {
         crate::live::priority::run_before_others();
         runtime.block_on(async {
@@ -77,7 +74,6 @@ pub(super) fn start(
 
 struct Desk {
     office: Office,
-    clock: Clock,
     cut: Arc<AtomicU64>,
 }
 
@@ -114,17 +110,16 @@ async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Result<Response<
     let came = Came { method: &head.method, path: head.uri.path(), headers: &head.headers, body: &body };
     let reply = desk.office.reply(&came);
     drop(body);
-    let Reply { status, kind, headers, body, until } = reply;
-    let open = Open { cut: Some(Arc::clone(&desk.cut)) };
+    let Reply { status, kind, headers, body, until, work } = reply;
+    let clock = desk.office.clock();
+    let open = Open { desk: Some(Arc::clone(&desk)), work };
     let body = match body {
         Answered::Whole(text) => {
-            sleep_until(instant(desk.clock, until)).await;
+            sleep_until(clock.tokio_instant(until)).await;
             open.ended();
             Answer::Whole(Some(text.into()))
         }
-        Answered::Stream { frames, tokens, gap } => {
-            Answer::Stream(Box::new(Stream::new(frames, tokens, gap, until, desk.clock, open)))
-        }
+        Answered::Stream { frames, flow } => Answer::Stream(Box::new(Stream::new(frames, flow, clock, open))),
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -144,25 +139,24 @@ fn bare(status: StatusCode) -> Response<Answer> {
     response
 }
 
-fn instant(clock: Clock, at: Moment) -> Instant {
-    clock.tokio_instant(at)
-}
-
-/// Counts a call as cut off if it is dropped before its end.
+/// Counts a call as cut off, and tells of it, if it is dropped before its end.
 struct Open {
-    cut: Option<Arc<AtomicU64>>,
+    desk: Option<Arc<Desk>>,
+    work: Option<Work>,
 }
 
 impl Open {
     fn ended(mut self) {
-        self.cut = None;
+        self.desk = None;
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(cut) = self.cut.take() {
-            cut.fetch_add(1, Ordering::Relaxed);
+        let Some(desk) = self.desk.take() else { return };
+        desk.cut.fetch_add(1, Ordering::Relaxed);
+        if let Some(work) = &self.work {
+            desk.office.cut_off(work);
         }
     }
 }
@@ -178,55 +172,42 @@ struct Stream {
     opening: Option<Bytes>,
     token: Bytes,
     closing: Option<Bytes>,
-    /// How many tokens are still to come.
-    left: u64,
-    gap: Duration,
-    /// When the last one is due.
-    until: Moment,
+    flow: Flow,
+    /// How many tokens are out.
+    sent: u64,
     clock: Clock,
     timer: Pin<Box<Sleep>>,
     open: Option<Open>,
 }
 
 impl Stream {
-    fn new(frames: Frames, tokens: u64, gap: Duration, until: Moment, clock: Clock, open: Open) -> Self {
-        let mut stream = Self {
+    fn new(frames: Frames, flow: Flow, clock: Clock, open: Open) -> Self {
+        Self {
             opening: Some(frames.opening.into()),
             token: frames.token.into(),
             closing: Some(frames.closing.into()),
-            left: tokens,
-            gap,
-            until,
+            flow,
+            sent: 0,
             clock,
-            timer: Box::pin(sleep_until(instant(clock, until))),
+            timer: Box::pin(sleep_until(clock.tokio_instant(flow.due(0)))),
             open: Some(open),
-        };
-        stream.rearm();
-        stream
+        }
     }
 
-    /// When the next token is due, so that the last one is due at the end.
-    fn next_due(&self) -> Moment {
-        let after = u32::try_from(self.left.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.until - self.gap.saturating_mul(after)
-    }
-
+    /// Waits for what comes next: a token, and after the last the end.
     fn rearm(&mut self) {
-        let at = instant(self.clock, self.next_due());
+        let at = self.clock.tokio_instant(self.flow.due(self.sent));
         self.timer.as_mut().reset(at);
     }
 
-    /// Every token that is due by now, in one piece.
+    /// Every token that is due by now and not out yet, in one piece of so many at most.
     fn due(&mut self) -> Bytes {
-        let now = self.clock.now();
-        let mut count = 0usize;
-        while self.left > 0 && self.next_due() <= now {
-            self.left -= 1;
-            count += 1;
-        }
-        if count == 1 {
+        let due = self.flow.by(self.clock.now()).saturating_sub(self.sent).min(AT_ONCE);
+        self.sent += due;
+        if due == 1 {
             return self.token.clone();
         }
+        let count = usize::try_from(due).unwrap_or(0);
         let mut piece = BytesMut::with_capacity(self.token.len() * count);
         (0..count).for_each(|_| piece.extend_from_slice(&self.token));
         piece.freeze()
@@ -248,7 +229,7 @@ impl Body for Answer {
         if let Some(opening) = stream.opening.take() {
             return Poll::Ready(Some(Ok(Frame::data(opening))));
         }
-        while stream.left > 0 {
+        while stream.sent < stream.flow.tokens {
             ready!(stream.timer.as_mut().poll(cx));
             let piece = stream.due();
             stream.rearm();
@@ -256,6 +237,9 @@ impl Body for Answer {
             if !piece.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
+        }
+        if stream.closing.is_some() {
+            ready!(stream.timer.as_mut().poll(cx));
         }
         let Some(closing) = stream.closing.take() else { return Poll::Ready(None) };
         if let Some(open) = stream.open.take() {

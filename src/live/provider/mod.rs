@@ -39,14 +39,15 @@ const KEPT_PER_REQUEST: u64 = 8_000;
 /// What it keeps of a body, for each byte: a copy that grew by doubling.
 const KEPT_PER_BYTE: u64 = 2;
 
-/// A request that reached the provider, by its id.
+/// What the provider saw of a request, by its id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrived {
     /// Its id, as the provider read it.
     pub id: RequestId,
     /// Which carriers of the id came through the gateway.
     pub carriers: Carriers,
-    /// What the run's observer is to be told of it: a [`Sighting::AtProvider`].
+    /// What the run's observer is to be told of it: [`Sighting::AtProvider`] as it comes, or [`Sighting::CutOff`] as it
+    /// leaves before the end of its answer.
     pub sighting: Sighting,
 }
 
@@ -107,8 +108,8 @@ enum Server {
 
 impl ProviderShell {
     /// Starts the provider of `config` for the run with the id `run`. `tell` is called for every request of this run
-    /// that reaches it, in order of their instants, on the provider's thread: it must not block. The budget each was
-    /// told is read from `deadline`.
+    /// that reaches it, in order of their instants, on the provider's thread: it must not block. `engine: stream` calls it
+    /// again for one that is cut off before the end of its answer. The budget each was told is read from `deadline`.
     pub fn start(
         config: &Config,
         deadline: &DeadlineHeader,
@@ -126,7 +127,7 @@ impl ProviderShell {
             Engine::Wiremock => {
                 by_wiremock::start(listener, office).map(|server| Server::Wiremock { _server: server })
             }
-            Engine::Stream => by_stream::start(listener, office, clock, Arc::clone(&cut))
+            Engine::Stream => by_stream::start(listener, office, Arc::clone(&cut))
                 .map(|server| Server::Stream { _server: server }),
         };
         let server = server.map_err(ProviderError::Start)?;

@@ -10,7 +10,7 @@ use crate::live::Clock;
 use crate::observe::{Attempt, Sighting};
 use crate::plan::DeadlineHeader;
 use crate::provider::wire::{Api, Asked, Frames, Made, RequestId, Told, Trouble, headers};
-use crate::provider::{Answer, Call, Config, Engine, Provider, Service};
+use crate::provider::{Answer, Call, Config, Engine, Flow, Provider};
 use crate::units::{Moment, Tokens};
 
 const JSON: &str = "application/json";
@@ -20,7 +20,6 @@ pub(super) struct Office {
     provider: Mutex<Provider>,
     api: &'static dyn Api,
     streams: bool,
-    service: Service,
     deadline: DeadlineHeader,
     clock: Clock,
     run: u32,
@@ -54,6 +53,17 @@ pub(super) struct Reply {
     pub(super) body: Answered,
     /// When the whole of it is to be there.
     pub(super) until: Moment,
+    /// What is being made, if something is.
+    pub(super) work: Option<Work>,
+}
+
+/// An answer that is being made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Work {
+    /// For which request of this run; `None` for a stranger's.
+    id: Option<(RequestId, Carriers)>,
+    prompt: Tokens,
+    flow: Flow,
 }
 
 /// The body of a reply.
@@ -62,13 +72,7 @@ pub(super) enum Answered {
     /// All at once.
     Whole(String),
     /// In pieces.
-    Stream {
-        frames: Frames,
-        /// How many tokens, of which the last comes at the end.
-        tokens: u64,
-        /// From one to the next.
-        gap: Duration,
-    },
+    Stream { frames: Frames, flow: Flow },
 }
 
 impl Office {
@@ -82,17 +86,7 @@ impl Office {
     ) -> Self {
         let provider = Mutex::new(Provider::new(config, clock.now()));
         let streams = config.engine == Engine::Stream;
-        Self {
-            provider,
-            api: config.api,
-            streams,
-            service: config.service,
-            deadline: deadline.clone(),
-            clock,
-            run,
-            strangers,
-            tell,
-        }
+        Self { provider, api: config.api, streams, deadline: deadline.clone(), clock, run, strangers, tell }
     }
 
     /// The answer to a request, which is told to the run.
@@ -147,11 +141,20 @@ impl Office {
         };
         let refused = !matches!(answer, Answer::Served { .. });
         self.tell(known, came, at, until, charged, refused);
-        self.write(&asked, &answer, until)
+        self.write(known, &asked, &answer, until)
     }
 
-    pub(super) fn now(&self) -> Moment {
-        self.clock.now()
+    pub(super) const fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Whoever wanted this answer has left before its end. The run is told what it cost until now.
+    pub(super) fn cut_off(&self, work: &Work) {
+        let Some((id, carriers)) = work.id else { return };
+        let at = self.clock.now();
+        let spent = work.prompt + Tokens::new(work.flow.by(at));
+        let sighting = Sighting::CutOff { attempt: attempt(id), at, spent };
+        (self.tell)(Arrived { id, carriers, sighting });
     }
 
     /// The machine's decision and its instant, which is read under the machine's lock so that time never runs back.
@@ -187,7 +190,7 @@ impl Office {
         refused: bool,
     ) {
         let Some((id, carriers)) = known else { return };
-        let attempt = Attempt { seq: id.seq, nth: id.attempt };
+        let attempt = attempt(id);
         let budget = self.budget(came.headers);
         let sighting = Sighting::AtProvider { attempt, at, until, charged, refused, budget };
         (self.tell)(Arrived { id, carriers, sighting });
@@ -198,34 +201,29 @@ impl Office {
         self.deadline.form.read(text, self.clock.unix()).ok()
     }
 
-    fn write(&self, asked: &Answerable, answer: &Answer, until: Moment) -> Reply {
+    fn write(
+        &self,
+        known: Option<(RequestId, Carriers)>,
+        asked: &Answerable,
+        answer: &Answer,
+        until: Moment,
+    ) -> Reply {
         let model = asked.model.as_str();
         match answer {
-            Answer::Served { output, takes, limits, .. } => {
+            Answer::Served { output, gap, limits, .. } => {
                 let id = format!("{:016x}", self.clock.now().as_nanos());
                 let (prompt, output, unix) = (asked.prompt, *output, self.clock.unix());
                 let made = Made { id: &id, model, prompt, output, limits, unix };
-                if asked.stream {
-                    let gap = self.service.gap(output, *takes);
+                let flow = Flow { until, gap: *gap, tokens: output.get() };
+                let (kind, body) = if asked.stream {
                     let frames = self.api.frames(&made, asked.stream_usage);
-                    let headers = self.api.headers_of_answer(&made);
-                    let body = Answered::Stream { frames, tokens: output.get(), gap };
-                    return Reply {
-                        status: 200,
-                        kind: "text/event-stream; charset=utf-8",
-                        headers,
-                        body,
-                        until,
-                    };
-                }
+                    ("text/event-stream; charset=utf-8", Answered::Stream { frames, flow })
+                } else {
+                    (JSON, Answered::Whole(self.api.answer(&made)))
+                };
                 let headers = self.api.headers_of_answer(&made);
-                Reply {
-                    status: 200,
-                    kind: JSON,
-                    headers,
-                    body: Answered::Whole(self.api.answer(&made)),
-                    until,
-                }
+                let work = Some(Work { id: known, prompt, flow });
+                Reply { status: 200, kind, headers, body, until, work }
             }
             Answer::Refused { retry_after, wanted, limits } => {
                 let retry_after = Some(*retry_after);
@@ -243,8 +241,13 @@ impl Office {
     }
 
     fn page(&self, status: u16, kind: &'static str, body: String) -> Reply {
-        Reply { status, kind, headers: Vec::new(), body: Answered::Whole(body), until: self.clock.now() }
+        let (body, until) = (Answered::Whole(body), self.clock.now());
+        Reply { status, kind, headers: Vec::new(), body, until, work: None }
     }
+}
+
+fn attempt(id: RequestId) -> Attempt {
+    Attempt { seq: id.seq, nth: id.attempt }
 }
 
 /// What a request asks for, if it can be answered.
