@@ -134,6 +134,12 @@ impl DryRun<'_> {
                     "the embedded gateway is given {rate} tokens a minute and a burst of {burst}"
                 );
             }
+            (_, Some(policy)) if policy.budgets.tokens.is_none() => {
+                let calls = policy.budgets.concurrent.map_or_else(String::new, |calls| {
+                    format!(", {} calls at once", thousands(u64::from(calls)))
+                });
+                return format!("none: the gateway is believed to limit no tokens{calls}");
+            }
             _ => quota.burst.saturating_sub(std::time::Duration::from_millis(100)),
         };
         format!(
