@@ -72,7 +72,7 @@ impl Across<'_> {
 
     /// Every burst must hold the largest request, also once it is scaled: else that request could never be served.
     fn bursts(&self, faults: &Faults) {
-        let quota = |plan: &Plan| (plan.provider.quota.tokens, plan.provider.quota.burst);
+        let quota = |plan: &Plan| (plan.provider.quota.tokens, plan.provider.quota.burst());
         let budgets = |plan: &Plan| {
             let budgets = plan.policy()?.budgets;
             // a window without a burst is as large as its period

@@ -1,8 +1,12 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use super::account::Account;
+use super::config::times;
 use super::slots::Places;
-use super::{Config, Fault};
-use crate::units::{Level, Moment, Rate, Tokens};
+use super::{Charge, Config, Fault, What};
+use crate::units::{Moment, Ratio, Share, Tokens};
 
 /// A request as the provider sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +17,13 @@ pub struct Call {
     pub max_output: Tokens,
     /// What the answer will have; more than `max_output` is cut to it.
     pub output: Tokens,
+    /// Whose quota it uses.
+    pub account: AccountId,
 }
+
+/// The number of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccountId(u16);
 
 /// The provider's rate-limit state after a call, as its headers tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +59,19 @@ pub enum Answer {
         /// The quota, untouched.
         limits: Limits,
     },
+    /// It goes wrong, as a fault of the plan says.
+    Broken {
+        /// How.
+        how: Broken,
+        /// Tokens taken from the quota.
+        charged: Tokens,
+        /// Tokens of the whole answer.
+        output: Tokens,
+        /// Until it shows; until the whole answer would be there, of one that never comes.
+        takes: Duration,
+        /// The quota after it.
+        limits: Limits,
+    },
     /// It asks for more than the quota can ever grant at once.
     TooLarge {
         /// What it asked for.
@@ -58,32 +81,68 @@ pub enum Answer {
     },
 }
 
-/// The provider: a quota, a service time, and places to work in.
+/// How a call goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// Half of the answer comes, and the connection ends.
+    Cut,
+    /// An error, at once.
+    Error {
+        /// Its status.
+        status: u16,
+        /// What its `Retry-After` says; `None` for no header.
+        retry_after: Option<Duration>,
+    },
+    /// All of an answer that is none of its API.
+    Garbage,
+    /// No answer: the connection is reset.
+    Reset,
+    /// No answer, and no end.
+    Stall,
+}
+
+/// The provider: quotas, a service time, places to work in, and what is wrong with it for a while.
 #[derive(Debug, Clone)]
 pub struct Provider {
     config: Config,
-    quota: Level,
-    burst: Tokens,
+    /// By number.
+    accounts: Vec<Account>,
     per_minute: Tokens,
     places: Option<Places>,
-    /// Beginnings and ends of faults that are still to come, the latest first, each with the rate from then on.
-    steps: Vec<(Moment, Rate)>,
+    /// When the answers end that are worked on, where that makes a difference.
+    busy: BinaryHeap<Reverse<Moment>>,
+    /// Instants that are still to come at which the quota changes, the latest first, each with its part from then on.
+    steps: Vec<(Moment, Ratio)>,
+    /// What else is wrong, by its beginning.
+    faults: Vec<Fault>,
     calls: u64,
 }
 
 impl Provider {
-    /// A provider whose quota is full at `now`.
+    /// A provider whose quotas are full at `now`.
     pub fn new(config: &Config, now: Moment) -> Self {
-        let burst = config.quota.burst_tokens();
+        let accounts = config.quota.accounts.len().max(1);
+        let apart = |fault: &&Fault| !matches!(fault.what, What::Capacity(_));
         Self {
-            quota: Level::full(config.quota.tokens, burst, now),
-            burst,
+            accounts: vec![Account::new(&config.quota, now); accounts],
             per_minute: Tokens::new(config.quota.tokens.whole_in(Duration::from_secs(60))),
             places: config.slots.map(Places::new),
-            steps: steps(&config.faults, config.quota.tokens),
+            busy: BinaryHeap::new(),
+            steps: steps(&config.faults),
+            faults: config.faults.iter().filter(apart).copied().collect(),
             calls: 0,
             config: config.clone(),
         }
+    }
+
+    /// The account that a call with `key` uses; `None` if nobody has that key.
+    pub fn account_of(&self, key: Option<&str>) -> Option<AccountId> {
+        let keys = &self.config.quota.accounts;
+        if keys.is_empty() {
+            return Some(AccountId::default());
+        }
+        let place = keys.iter().position(|known| Some(known.as_str()) == key)?;
+        u16::try_from(place).ok().map(AccountId)
     }
 
     /// Decides about a call at `now`. A refusal takes nothing from the quota. Where service times spread, this one is
@@ -93,49 +152,124 @@ impl Provider {
         self.call_drawn(now, call, unit(self.calls))
     }
 
-    /// Like [`Self::call`], with the number in `[0, 1)` that the service time is drawn by.
+    /// Like [`Self::call`], with the number in `[0, 1)` that the service time, and whatever goes wrong, is drawn by.
     pub fn call_drawn(&mut self, now: Moment, call: Call, draw: f64) -> Answer {
-        while let Some((at, rate)) = self.steps.last().copied().filter(|(at, _)| *at <= now) {
-            self.quota.advance(at);
-            self.quota.retune(rate);
+        while let Some((at, part)) = self.steps.last().copied().filter(|(at, _)| *at <= now) {
+            self.accounts.iter_mut().for_each(|account| account.retune(at, &self.config.quota, part));
             self.steps.pop();
         }
-        self.quota.advance(now);
-        let wanted = call.prompt + call.max_output;
-        let Some(retry_after) = self.quota.time_until(wanted) else {
-            return Answer::TooLarge { wanted, most: self.burst };
+        let number = usize::from(call.account.0).min(self.accounts.len() - 1);
+        self.accounts[number].advance(now);
+        let limits = |account: &Account| Limits {
+            per_minute: self.per_minute,
+            remaining: account.tokens(),
+            reset: account.reset(),
+        };
+        if let Some(how) = self.broken_at_once(now, draw) {
+            let limits = limits(&self.accounts[number]);
+            let (charged, output, takes) = (Tokens::ZERO, Tokens::ZERO, Duration::ZERO);
+            return Answer::Broken { how, charged, output, takes, limits };
+        }
+        let account = &mut self.accounts[number];
+        let output = call.output.min(call.max_output);
+        let wanted = match self.config.quota.charge {
+            Charge::Reservation => call.prompt + call.max_output,
+            // one token of the answer at least
+            Charge::Actual => call.prompt + Tokens::new(1),
+        };
+        let Some(retry_after) = account.time_until(wanted) else {
+            return Answer::TooLarge { wanted, most: account.most() };
         };
         let full = self.places.as_mut().and_then(|places| places.full_until(now));
-        if let Some(free) = full {
-            let retry_after = retry_after.max(free.since(now));
-            return Answer::Refused { retry_after, wanted, limits: self.limits() };
+        let free = full.map_or(Duration::ZERO, |free| free.since(now));
+        if full.is_some() || !retry_after.is_zero() {
+            let limits = limits(account);
+            return Answer::Refused { retry_after: retry_after.max(free), wanted, limits };
         }
-        if !self.quota.take(wanted) {
-            return Answer::Refused { retry_after, wanted, limits: self.limits() };
+        let takes = self.takes(now, output, draw);
+        let account = &mut self.accounts[number];
+        let charged = match self.config.quota.charge {
+            Charge::Reservation => {
+                account.take(wanted);
+                wanted
+            }
+            Charge::Actual => {
+                account.take(call.prompt);
+                account.owe(now + takes, output);
+                call.prompt + output
+            }
+        };
+        let limits =
+            Limits { per_minute: self.per_minute, remaining: account.tokens(), reset: account.reset() };
+        match self.broken_later(now, draw) {
+            Some(how) => {
+                let takes = if how == Broken::Cut { takes / 2 } else { takes };
+                Answer::Broken { how, charged, output, takes, limits }
+            }
+            None => Answer::Served { charged, output, takes, limits },
         }
-        let output = call.output.min(call.max_output);
-        let takes = self.config.service.drawn(output, draw);
-        let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
-        Answer::Served { charged: wanted, output, takes, limits: self.limits() }
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
-            per_minute: self.per_minute,
-            remaining: self.quota.tokens(),
-            reset: self.quota.time_until(self.burst).unwrap_or_default(),
+    /// How long an answer that begins now takes, its wait for a place included.
+    fn takes(&mut self, now: Moment, output: Tokens, draw: f64) -> Duration {
+        let mut takes = self.config.service.drawn(output, draw);
+        for fault in self.faults.iter().filter(|fault| fault.is_on(now)) {
+            if let What::Latency { times: factor, plus } = fault.what {
+                takes = times(takes, factor.as_f64()).saturating_add(plus);
+            }
         }
+        if let Some(strain) = self.config.service.strain {
+            while self.busy.peek().is_some_and(|Reverse(end)| *end <= now) {
+                self.busy.pop();
+            }
+            takes = times(takes, strain.times(self.busy.len()));
+        }
+        let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
+        if self.config.service.strain.is_some() {
+            self.busy.push(Reverse(now + takes));
+        }
+        takes
+    }
+
+    /// What a call meets before anything is done for it.
+    fn broken_at_once(&self, now: Moment, draw: f64) -> Option<Broken> {
+        self.hit(now, draw, |what| match what {
+            What::Errors { status, share, retry_after } => {
+                Some((share, Broken::Error { status, retry_after }))
+            }
+            What::Resets(share) => Some((share, Broken::Reset)),
+            _ => None,
+        })
+    }
+
+    /// What becomes of an answer that was begun.
+    fn broken_later(&self, now: Moment, draw: f64) -> Option<Broken> {
+        self.hit(now, draw, |what| match what {
+            What::Cuts(share) => Some((share, Broken::Cut)),
+            What::Garbage(share) => Some((share, Broken::Garbage)),
+            What::Stalls(share) => Some((share, Broken::Stall)),
+            _ => None,
+        })
+    }
+
+    /// The first of the faults of a kind that hits a call at `now`: each draws anew.
+    fn hit(&self, now: Moment, draw: f64, of: impl Fn(What) -> Option<(Share, Broken)>) -> Option<Broken> {
+        let on = self.faults.iter().enumerate().filter(|(_, fault)| fault.is_on(now));
+        let drawn = |i: usize| unit(draw.to_bits().wrapping_add(i as u64));
+        let mut hits = on.filter_map(|(i, fault)| of(fault.what).filter(|(share, _)| drawn(i) < share.get()));
+        hits.next().map(|(_, how)| how)
     }
 }
 
-/// Every instant at which the quota's rate changes, the latest first, with the rate from then on.
-fn steps(faults: &[Fault], usual: Rate) -> Vec<(Moment, Rate)> {
-    let mut steps: Vec<(Moment, Rate)> = Vec::new();
+/// Every instant at which the quota changes, the latest first, with its part of the usual one from then on.
+fn steps(faults: &[Fault]) -> Vec<(Moment, Ratio)> {
+    let mut steps: Vec<(Moment, Ratio)> = Vec::new();
     for fault in faults {
-        let (start, end) = (Moment::ZERO + fault.at, Moment::ZERO + fault.at + fault.lasts);
-        // one that begins where another ends: the rate is the second's
+        let What::Capacity(part) = fault.what else { continue };
+        let (start, end) = (Moment::ZERO + fault.at, Moment::ZERO + fault.end());
+        // one that begins where another ends: the part is the second's
         steps.retain(|(at, _)| *at != start);
-        steps.extend([(start, usual.scaled(fault.capacity)), (end, usual)]);
+        steps.extend([(start, part), (end, Ratio::ONE)]);
     }
     steps.reverse();
     steps

@@ -3,10 +3,11 @@
 //! [`Provider`] is a pure machine: the instant is an argument. The simulator and the wiremock shell drive the same
 //! one. The wire formats it speaks are in [`wire`].
 
+mod account;
 mod config;
 mod machine;
 mod slots;
 pub mod wire;
 
-pub use config::{Charge, Config, Count, Engine, Fault, Law, Quota, Service, Slots, Window};
-pub use machine::{Answer, Call, Limits, Provider};
+pub use config::{Charge, Config, Count, Engine, Fault, FaultKind, Law, Quota, Service, Slots, Strain, What};
+pub use machine::{AccountId, Answer, Broken, Call, Limits, Provider};

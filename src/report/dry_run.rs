@@ -134,14 +134,14 @@ impl DryRun<'_> {
                     "the embedded gateway is given {rate} tokens a minute and a burst of {burst}"
                 );
             }
-            _ => quota.burst.saturating_sub(std::time::Duration::from_millis(100)),
+            _ => quota.burst().saturating_sub(std::time::Duration::from_millis(100)),
         };
         format!(
             "{} tokens a minute and a burst of {} tokens ({}, a little less than the provider's {})",
             number(quota.tokens.per_min_f64()),
             thousands(quota.tokens.whole_in(set)),
             show_duration(set),
-            show_duration(quota.burst)
+            show_duration(quota.burst())
         )
     }
 }
