@@ -7,6 +7,8 @@ use crate::plan::{TargetKind, testing};
 use crate::units::{Node, Rate, Tokens};
 use crate::workload::{Phase, Schedule};
 
+mod faults;
+
 fn records(plan: &Plan, policy: &admission::Config) -> (Vec<Record>, Ended) {
     let (mut joiner, mut all) = (Joiner::in_virtual_time(plan), Vec::new());
     let ended = run(plan, policy, &mut |sighting| joiner.see(&sighting, &mut all));

@@ -72,7 +72,7 @@ impl Budgets {
         let burst = map.or("burst", standard.map_or(Duration::from_millis(900), |s| s.burst));
         let period = map
             .reader("window")
-            .map_or_else(|| Some(standard.and_then(|s| s.period)), |r| Window::read_as(&r));
+            .map_or_else(|| Some(standard.and_then(|s| s.period)), |r| Window::read_as(&r, Window::KINDS));
         let budgets = Self {
             tokens: tokens?,
             requests: requests?,

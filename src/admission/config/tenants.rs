@@ -85,7 +85,7 @@ impl Read for Tenant {
         let usual = map.get::<Rate>("usual");
         let ceiling = map.get::<Ratio>("ceiling");
         let burst = map.or("burst", Duration::from_secs(1));
-        let window = map.reader("window").map_or(Some(None), |r| Window::read_as(&r));
+        let window = map.reader("window").map_or(Some(None), |r| Window::read_as(&r, Window::KINDS));
         let counts = map.or("counts", Counts::Admitted);
         let requests = match (requests, usual, ceiling) {
             (requests, None, None) => requests,

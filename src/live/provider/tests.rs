@@ -20,17 +20,8 @@ fn config(listen: &str) -> Config {
         api: &OpenAi,
         count: Count::Words,
         // two requests of 10 + 10 tokens at once; the next one fits twenty seconds later
-        quota: Quota {
-            tokens: Rate::per_minute(60).unwrap(),
-            burst: Duration::from_secs(40),
-            window: Window::Bucket,
-            charge: Charge::Reservation,
-        },
-        service: Service {
-            first_token: Duration::from_millis(20),
-            per_token: Duration::from_millis(1),
-            law: Law::Fixed,
-        },
+        quota: Quota::of_tokens(Rate::per_minute(60).unwrap(), Duration::from_secs(40)),
+        service: Service::fixed(Duration::from_millis(20), Duration::from_millis(1)),
         slots: None,
         faults: Vec::new(),
     }
@@ -290,7 +281,7 @@ fn the_other_api_is_spoken_by_both_engines_and_streamed_by_one() {
 
 #[test]
 fn callers_who_leave_before_the_end_are_seen_leaving() {
-    let slow = Service { first_token: Duration::from_secs(600), per_token: Duration::ZERO, law: Law::Fixed };
+    let slow = Service::fixed(Duration::from_secs(600), Duration::ZERO);
     let (shell, seen) = start(&Config { service: slow, ..streaming() });
     let mut callers = Vec::new();
     for (seq, body) in [(1, STREAMED.to_owned()), (2, body("u"))] {

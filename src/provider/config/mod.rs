@@ -69,6 +69,16 @@ impl Read for Config {
             None => Some(None),
         };
         let faults = map.or("faults", Vec::<Fault>::new());
+        let (engine, faults) = (engine?, fault::in_order(faults?, map.here())?);
+        if let Some(fault) =
+            faults.iter().find(|fault| fault.what.kind().needs_stream && engine == Engine::Wiremock)
+        {
+            let name = fault.what.kind().name;
+            map.here().fault(format!(
+                "`engine: wiremock` sends whole answers only, so it knows no `{name}`: take `engine: stream`"
+            ));
+            return None;
+        }
         let listen: String = listen?;
         if listen.parse::<std::net::SocketAddr>().is_err() {
             map.here().fault(format!("`listen: {listen}` is no address with a port (write 127.0.0.1:0)"));
@@ -77,13 +87,13 @@ impl Read for Config {
         Some(Self {
             listen,
             advertise,
-            engine: engine?,
+            engine,
             api: api?,
             count: count?,
             quota: quota?,
             service: service?,
             slots: slots?,
-            faults: fault::in_order(faults?, map.here())?,
+            faults,
         })
     }
 }

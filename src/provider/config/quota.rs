@@ -29,6 +29,9 @@ pub struct Quota {
     pub accounts: Vec<String>,
 }
 
+/// The kinds of window a provider has.
+const KINDS: &[&str] = &["bucket", "fixed", "sliding"];
+
 /// The most shorter spans.
 const MOST_SUB_WINDOWS: usize = 4;
 
@@ -108,7 +111,7 @@ impl Read for Quota {
             None => Some(None),
         };
         let burst = map.reader("burst").map(|reader| Duration::read(&reader));
-        let window = map.reader("window").map_or(Some(None), |reader| Window::read_as(&reader));
+        let window = map.reader("window").map_or(Some(None), |reader| Window::read_as(&reader, KINDS));
         let sub_windows = map.or("sub_windows", Vec::<Duration>::new());
         let charge = map.or("charge", Charge::Reservation);
         let accounts = map.or("accounts", Vec::<String>::new());
@@ -119,10 +122,6 @@ impl Read for Quota {
         let window = match (window?, burst) {
             (None, None) => Window::Bucket { burst: Duration::from_secs(1) },
             (None, Some(burst)) => Window::Bucket { burst: burst? },
-            (Some(Window::Round { .. }), _) => {
-                map.here().fault("no provider gives out its quota in rounds: take bucket, fixed or sliding");
-                return None;
-            }
             (Some(window), None) => window,
             (Some(_), Some(_)) => {
                 map.here().fault("only a bucket has a `burst`: of another window the whole period's amount may be used at once");

@@ -39,10 +39,13 @@ pub enum Window {
 }
 
 impl Window {
-    /// Reads `bucket`, `{ fixed: 60s }`, `{ round: 1s }` or `{ sliding: 60s }`; a bucket is `None`, since its burst stands
-    /// apart.
-    pub fn read_as(reader: &Reader<'_>) -> Option<Option<Self>> {
-        let (name, inner) = reader.one_of("window", &["bucket", "fixed", "round", "sliding"])?;
+    /// All kinds, by name.
+    pub const KINDS: &'static [&'static str] = &["bucket", "fixed", "round", "sliding"];
+
+    /// Reads one of `kinds`: `bucket`, `{ fixed: 60s }`, `{ round: 1s }` or `{ sliding: 60s }`. A bucket is `None`, since its
+    /// burst stands apart.
+    pub fn read_as(reader: &Reader<'_>, kinds: &[&'static str]) -> Option<Option<Self>> {
+        let (name, inner) = reader.one_of("window", kinds)?;
         if name == "bucket" {
             return Some(None);
         }
