@@ -66,7 +66,8 @@ fn free_port() -> u16 {
 #[test]
 fn an_overload_is_played_and_both_sides_are_seen() {
     let mut shown = 0;
-    let run = run_with(&plan(&[]), &Stop::new(), &mut |_| shown += 1).unwrap();
+    let metrics = "target.metrics={url: /metrics, queue_depth: tenfold_gateway_queue_requests}";
+    let run = run_with(&plan(&[metrics]), &Stop::new(), &mut |_| shown += 1).unwrap();
     check_sum(&run);
     assert_eq!((run.ended_by.clone(), run.target.as_str()), (Ended::Done, "the embedded gateway"));
     assert!(run.carriers.request_id && run.carriers.traceparent && run.carriers.user, "{}", run.carriers);
@@ -82,6 +83,11 @@ fn an_overload_is_played_and_both_sides_are_seen() {
     assert!(m.vitals.target.baseline.is_some() && m.vitals.own.samples > 10);
     assert!(m.vitals.target_ended.is_none() && m.vitals.provider_silent.is_none());
     assert_eq!((run.strangers, m.unjoined), (0, 0));
+    // what the gateway says of its queue is what is seen from outside, but for what comes and goes meanwhile
+    let said = &m.vitals.said;
+    assert!(said.pages > 5 && said.lost == 0, "{said:?}");
+    let depth = said.queue_depth;
+    assert!(depth.said_peak > 20 && depth.most_apart * 2 < depth.said_peak, "{depth:?}");
 }
 
 #[test]

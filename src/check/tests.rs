@@ -4,7 +4,7 @@ use super::*;
 use crate::measure::Vital;
 use crate::measure::testing::{arrive, depth, gauge, healthy, record, smoke};
 use crate::observe::{Outcome, RetryAfter};
-use crate::plan::{MemorySource, TargetKind};
+use crate::plan::{MemoryFrom, MemorySource, TargetKind};
 use crate::units::{Moment, Share, Tokens};
 
 /// What one way to break a healthy run does to it.
@@ -241,7 +241,8 @@ fn a_foreign_target_has_a_ceiling_only_where_the_plan_names_one() {
     let measures = healthy(&plan);
     plan.target.kind = TargetKind::Url { url: "http://127.0.0.1:1".into(), policy: None };
     assert_eq!(judged(&plan, &measures, "memory.ceiling").verdict, Verdict::NotApplicable);
-    plan.target.memory = Some(MemorySource { pid: 1, ceiling: Some(Bytes::new(12_000_000)) });
+    plan.target.memory =
+        Some(MemorySource { from: MemoryFrom::Pid(1), ceiling: Some(Bytes::new(12_000_000)) });
     assert_eq!(judged(&plan, &measures, "memory.ceiling").verdict, Verdict::Fail);
 }
 

@@ -3,6 +3,7 @@
 use super::{exit, say};
 use crate::admission::{bounds, orders, retry_after, shares};
 use crate::live::COLUMNS;
+use crate::plan::spawn::VARIABLES;
 use crate::plan::{CHECKS, MEASURES, levers};
 use crate::provider::wire::APIS;
 use crate::report;
@@ -90,6 +91,11 @@ const ALL: &[Table] = &[
         name: "traces",
         about: "formats of traces (load.arrivals.trace.format)",
         rows: || traces::ALL.iter().map(|format| (format.name, format.about)).collect(),
+    },
+    Table {
+        name: "variables",
+        about: "what a command finds in its environment, and its configuration may say (target.spawn)",
+        rows: || VARIABLES.to_vec(),
     },
 ];
 

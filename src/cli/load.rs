@@ -150,8 +150,8 @@ fn confirm(plan: &Plan, confirmed: Option<&str>) -> Result<(), String> {
         TargetKind::Spawn(spawn) => vec![&spawn.ready, &spawn.url],
         TargetKind::Url { url, .. } => vec![url],
     };
-    for url in urls {
-        let address = Address::parse(url)?;
+    for url in urls.into_iter().chain(plan.pages()) {
+        let address = Address::parse_or_free(url)?;
         let host = address.host.trim_start_matches('[').trim_end_matches(']');
         let meant = confirmed.is_some_and(|name| name.trim_matches(['[', ']']).eq_ignore_ascii_case(host));
         if !address.is_loopback() && !meant {

@@ -19,6 +19,7 @@ mod memory;
 mod onset;
 mod prediction;
 mod retries;
+mod slots;
 mod tenants;
 mod unbounded;
 mod walk;

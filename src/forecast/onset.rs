@@ -1,7 +1,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Basis, walk};
+use super::{Basis, Bottleneck, slots, walk};
 use crate::plan::Plan;
 use crate::units::{Moment, Window};
 
@@ -23,21 +23,27 @@ impl Onset {
     /// of the phase in which the room is gone.
     ///
     /// A budget of fixed or sliding windows does not flow: there what may wait depends on the instant, and the supply
-    /// function is walked request by request. So is a trace, whose requests are known one by one.
+    /// function is walked request by request. So is a trace, whose requests are known one by one, and so are evenly
+    /// spaced callers where the calls made at once are what is short: a crowd fills the slots before it waits.
     pub(super) fn of(plan: &Plan, basis: &Basis, bound: u64) -> Option<Self> {
+        let by_slots = basis.bottleneck == Bottleneck::Concurrent && slots::is_known(plan, basis);
         match basis.window {
+            _ if by_slots => slots::first_shed(plan, basis).map(|shed| Self::walked(basis, shed)),
             Window::Bucket { .. } if plan.load.arrivals.trace().is_none() => {
                 Self::flowing(plan, basis, bound)
             }
             Window::Bucket { .. } | Window::Fixed { .. } | Window::Round { .. } | Window::Sliding { .. } => {
-                let (at, depth_tokens) = walk::first_shed(plan, basis)?;
-                let start = basis.event.map_or(Moment::ZERO, |event| event.start);
-                let after_s = at.since(start).as_secs_f64();
-                let x = basis.tokens_at(basis.offered);
-                let sd_s = (basis.offered * basis.variance * after_s).sqrt() / x;
-                Some(Self { after_s, sd_s, depth_tokens })
+                walk::first_shed(plan, basis).map(|shed| Self::walked(basis, shed))
             }
         }
+    }
+
+    fn walked(basis: &Basis, (at, depth_tokens): (Moment, u64)) -> Self {
+        let start = basis.event.map_or(Moment::ZERO, |event| event.start);
+        let after_s = at.since(start).as_secs_f64();
+        let x = basis.tokens_at(basis.offered);
+        let sd_s = (basis.offered * basis.variance * after_s).sqrt() / x;
+        Self { after_s, sd_s, depth_tokens }
     }
 
     fn flowing(plan: &Plan, basis: &Basis, bound: u64) -> Option<Self> {

@@ -1,6 +1,8 @@
 //! When shedding begins where the budget comes in windows instead of flowing: the supply function walked along the
 //! arrivals, as a mean request after another.
 
+use std::time::Duration;
+
 use super::Basis;
 use crate::admission::bounds::{self, Bound, Scene};
 use crate::plan::Plan;
@@ -21,7 +23,7 @@ pub(super) fn first_shed(plan: &Plan, basis: &Basis) -> Option<(Moment, u64)> {
         let gap = together / phase.rate.per_sec_f64();
         let steps = (span.length().as_secs_f64() / gap).ceil() as u64;
         for step in 0..steps {
-            let into = std::time::Duration::try_from_secs_f64(step as f64 * gap).unwrap_or_default();
+            let into = Duration::try_from_secs_f64(step as f64 * gap).unwrap_or_default();
             let at = span.start + into;
             let counts = basis.event.is_none_or(|event| event.contains(at));
             if !walk.arrives(at, walk.hold) && counts {
@@ -45,18 +47,15 @@ fn first_shed_of_trace(plan: &Plan, basis: &Basis) -> Option<(Moment, u64)> {
     None
 }
 
-struct Walk<'p> {
-    meter: Meter,
+/// The bound of a plan's policy, and what it looks at besides the queue.
+pub(super) struct Room<'p> {
     bound: Option<&'p dyn Bound>,
     basis: &'p Basis,
-    hold: Tokens,
     bytes: f64,
-    together: f64,
-    waiting: u64,
 }
 
-impl<'p> Walk<'p> {
-    fn new(plan: &'p Plan, basis: &'p Basis, together: f64) -> Self {
+impl<'p> Room<'p> {
+    pub(super) fn new(plan: &'p Plan, basis: &'p Basis) -> Self {
         let declared = plan.policy().map(|policy| &*policy.bound);
         let slack = basis.deadline.saturating_sub(basis.service).saturating_sub(basis.margin);
         let bytes = plan.requests.mean(|class| class.bytes.get() as f64);
@@ -64,12 +63,55 @@ impl<'p> Walk<'p> {
         // a policy without a bound declares nothing: the deadline stays what its callers need
         let bound =
             declared.filter(|bound| bounds::most(*bound, basis.drain, slack, hold, body, 1.0).is_some());
+        Self { bound, basis, bytes }
+    }
+
+    fn slack(&self) -> Duration {
+        self.basis.deadline.saturating_sub(self.basis.service).saturating_sub(self.basis.margin)
+    }
+
+    /// What flows off within the time a caller may wait.
+    pub(super) fn drained(&self) -> Tokens {
+        Tokens::new(self.basis.drain.whole_in(self.slack()))
+    }
+
+    /// Whether so many requests and tokens may stand there, the last of them included. `level` can be spent at once,
+    /// `supply` until the slack ends.
+    pub(super) fn takes(&self, level: Tokens, supply: Tokens, requests: u64, wanted: Tokens) -> bool {
+        let part = 1.0 - self.basis.reserve;
+        let Some(bound) = self.bound else {
+            let to_come = (supply - level).get() as f64 * part;
+            return wanted <= level + Tokens::new(to_come as u64);
+        };
+        let scene = Scene {
+            drain: self.basis.drain.per_sec_f64(),
+            slack: self.slack(),
+            level,
+            supply,
+            wanted,
+            requests,
+            tokens: wanted,
+            bytes: Bytes::new((requests as f64 * self.bytes) as u64),
+            part,
+        };
+        bound.excess(&scene).fits()
+    }
+}
+
+struct Walk<'p> {
+    meter: Meter,
+    room: Room<'p>,
+    hold: Tokens,
+    together: f64,
+    waiting: u64,
+}
+
+impl<'p> Walk<'p> {
+    fn new(plan: &'p Plan, basis: &'p Basis, together: f64) -> Self {
         Self {
             meter: Meter::new(basis.drain, basis.window, Moment::ZERO),
-            bound,
-            basis,
+            room: Room::new(plan, basis),
             hold: Tokens::new((basis.mean_hold * together).round() as u64),
-            bytes,
             together,
             waiting: 0,
         }
@@ -97,27 +139,9 @@ impl<'p> Walk<'p> {
     }
 
     fn fits(&self, next: Tokens) -> bool {
-        let basis = self.basis;
-        let slack = basis.deadline.saturating_sub(basis.service).saturating_sub(basis.margin);
-        let part = 1.0 - basis.reserve;
-        let (level, supply) = (self.meter.tokens(), self.meter.supply(slack));
+        let (level, supply) = (self.meter.tokens(), self.meter.supply(self.room.slack()));
         let wanted = Tokens::new(self.waiting) + next;
-        let Some(bound) = self.bound else {
-            let to_come = (supply - level).get() as f64 * part;
-            return wanted <= level + Tokens::new(to_come as u64);
-        };
         let requests = wanted.get() as f64 / self.hold.get().max(1) as f64 * self.together;
-        let scene = Scene {
-            drain: basis.drain.per_sec_f64(),
-            slack,
-            level,
-            supply,
-            wanted,
-            requests: requests as u64,
-            tokens: wanted,
-            bytes: Bytes::new((requests * self.bytes) as u64),
-            part,
-        };
-        bound.excess(&scene).fits()
+        self.room.takes(level, supply, requests as u64, wanted)
     }
 }

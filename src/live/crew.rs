@@ -9,7 +9,8 @@ use std::thread::JoinHandle;
 use tokio::sync::watch;
 
 use super::client::{self, Callers};
-use super::memory::Sampler;
+use super::memory::{Sampler, Whose};
+use super::metrics::Scraper;
 use super::pacer::Pacer;
 use super::pacing::{self, Paced};
 use super::request::{self, Wire};
@@ -19,12 +20,14 @@ use crate::units::Moment;
 use crate::workload::Schedule;
 
 /// What the load goes to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Goal<'a> {
     /// Its scheme and authority.
     pub(super) base: &'a str,
-    /// The process whose tree's memory is its own, if one is known.
-    pub(super) pid: Option<u32>,
+    /// Where its memory is read, if that is a place on this machine.
+    pub(super) memory: Option<Whose>,
+    /// The port that is kept for its metrics, if it is a command of ours.
+    pub(super) metrics_port: Option<u16>,
 }
 
 /// The threads of a load.
@@ -35,6 +38,7 @@ pub(super) struct Crew {
     quit: watch::Sender<bool>,
     client: JoinHandle<io::Result<()>>,
     _sampler: Sampler,
+    _scraper: Option<Scraper>,
 }
 
 impl Crew {
@@ -47,7 +51,9 @@ impl Crew {
         start: Moment,
         out: Sender<Seen>,
     ) -> Result<Self, LiveError> {
-        let sampler = Sampler::start(target.pid, clock, out.clone()).map_err(LiveError::Thread)?;
+        let sampler = Sampler::start(target.memory.clone(), clock, out.clone()).map_err(LiveError::Thread)?;
+        let port = target.metrics_port;
+        let scraper = Scraper::start(&plan.target, target.base, port, clock, out.clone())?;
         let (returns, coming) = tokio::sync::mpsc::unbounded_channel();
         let (quit, quitting) = watch::channel(false);
         let paced = Arc::new(Paced::default());
@@ -60,7 +66,7 @@ impl Crew {
         let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
         let ends = pacing::Ends { returns: coming, out };
         let client = client::start(Arc::clone(&callers), pacer, ends, quitting, ping)?;
-        Ok(Self { callers, paced, quit, client, _sampler: sampler })
+        Ok(Self { callers, paced, quit, client, _sampler: sampler, _scraper: scraper })
     }
 
     /// Everything due before this instant has been said to be due.

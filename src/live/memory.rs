@@ -1,6 +1,9 @@
 //! The memory of the target and our own, from `/proc`.
 
-use std::io;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -17,12 +20,35 @@ use crate::units::Bytes;
 const EVERY: Duration = Duration::from_millis(250);
 /// The most processes of a tree that are counted.
 const PROCESSES: usize = 1_000;
+/// How often a tree is looked at until it stands still.
+const LOOKS: u32 = 4;
+/// The most of a control group's figures that is read.
+const LARGEST: u64 = 64 << 10;
 
 /// Anonymous memory of the process `pid` and all below it: the proportional share (`Pss_Anon`), so that what
 /// processes share is counted once, and page cache not at all. `None` if the process is gone or may not be read.
+///
+/// A process that forks while we look would count twice: first whole, then as the half of its child. So a reading counts
+/// only if the tree is the same after it; of some that are not, the smallest is taken.
 pub(super) fn of_tree(pid: u32) -> Option<Bytes> {
+    let mut least: Option<Bytes> = None;
+    let mut before = None;
+    for _ in 0..LOOKS {
+        let (bytes, tree) = once(pid)?;
+        let stood = before.as_ref() == Some(&tree);
+        least = Some(least.map_or(bytes, |least| least.min(bytes)));
+        if stood {
+            return Some(bytes);
+        }
+        before = Some(tree);
+    }
+    least
+}
+
+/// One look at a tree: its memory, and the processes in it.
+fn once(pid: u32) -> Option<(Bytes, BTreeSet<i32>)> {
     let mut open = vec![i32::try_from(pid).ok()?];
-    let (mut total, mut counted) = (Bytes::ZERO, 0);
+    let (mut total, mut counted, mut tree) = (Bytes::ZERO, 0, BTreeSet::new());
     while let Some(pid) = open.pop().filter(|_| counted < PROCESSES) {
         // a child may end while we look; the root may not
         let process = match Process::new(pid) {
@@ -36,12 +62,41 @@ pub(super) fn of_tree(pid: u32) -> Option<Bytes> {
             None => {}
         }
         counted += 1;
+        tree.insert(pid);
         let tasks = process.tasks().into_iter().flatten().flatten();
         open.extend(
             tasks.filter_map(|task| task.children().ok()).flatten().filter_map(|pid| i32::try_from(pid).ok()),
         );
     }
-    Some(total)
+    Some((total, tree))
+}
+
+/// Where a target's memory is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// A process and all below it.
+    Tree(u32),
+    /// A control group, by its folder.
+    Group(PathBuf),
+}
+
+impl Whose {
+    fn read(&self) -> Option<Bytes> {
+        match self {
+            Self::Tree(pid) => of_tree(*pid),
+            Self::Group(folder) => of_group(folder),
+        }
+    }
+}
+
+/// Anonymous memory of a control group and all below it: `anon` of version 2, `total_rss` of version 1. `None` if the
+/// folder is none of a control group, or may not be read.
+fn of_group(folder: &Path) -> Option<Bytes> {
+    let mut text = String::new();
+    File::open(folder.join("memory.stat")).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    let (_, bytes) = lines.find(|(name, _)| matches!(*name, "anon" | "total_rss"))?;
+    bytes.trim().parse().ok().map(Bytes::new)
 }
 
 fn of_process(process: &Process) -> Option<Bytes> {
@@ -68,15 +123,16 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts sampling ourselves and, if there is one, the target's process tree.
-    pub(super) fn start(target: Option<u32>, clock: Clock, out: Sender<Seen>) -> io::Result<Self> {
+    /// Starts sampling ourselves and, if it has a place on this machine, the target.
+    pub(super) fn start(target: Option<Whose>, clock: Clock, out: Sender<Seen>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new().name("memory".into()).spawn(move || {
             let mut next = clock.now();
             while !stopped.load(Ordering::Acquire) {
                 let at = clock.now();
-                let target = target.and_then(of_tree).map(|bytes| Vital::TargetMemory { at, bytes });
+                let target =
+                    target.as_ref().and_then(Whose::read).map(|bytes| Vital::TargetMemory { at, bytes });
                 let own = own().map(|bytes| Vital::OwnMemory { at, bytes });
                 for vital in target.into_iter().chain(own) {
                     // nobody listens any more once the run is over
@@ -127,6 +183,67 @@ mod tests {
         assert_eq!(of_tree(shell.id()), None, "it is gone");
     }
 
+    /// A shell that holds about 30 MB and does `what` meanwhile; ended by the test.
+    fn large_shell(what: &str) -> std::process::Child {
+        let script = format!("x=$(head -c 15000000 /dev/zero | tr '\\0' x); echo; {what}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut shell = shell.spawn().unwrap();
+        // it says so once it holds them
+        let mut line = [0; 1];
+        shell.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        shell
+    }
+
+    fn end(mut shell: std::process::Child) {
+        drop(shell.kill());
+        shell.wait().unwrap();
+    }
+
+    /// As in zombocom/get_process_mem#40 and c4punks/CWIST#150: pages that workers share were counted in each of them.
+    #[test]
+    fn what_forked_workers_share_is_counted_once() {
+        let shell = large_shell("(sleep 5; :) & (sleep 5; :) & (sleep 5; :) & echo; wait");
+        let mut line = [0; 1];
+        let mut shell = shell;
+        shell.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        let root = Process::new(i32::try_from(shell.id()).unwrap()).unwrap();
+        let alone = resident(&root).unwrap();
+        let whole = of_tree(shell.id()).unwrap();
+        end(shell);
+        assert!(alone > Bytes::new(10_000_000), "{alone}");
+        // four of them would be four times as much
+        assert!(whole.get() < alone.get() * 2, "{whole} of the tree, {alone} of its root");
+    }
+
+    /// As in dmwm/WMCore#8498: a fork doubled a reading for a moment, and a watchdog fired.
+    #[test]
+    fn a_fork_while_we_look_does_not_double_a_reading() {
+        let shell = large_shell("n=0; while [ $n -lt 100000 ]; do (:); n=$((n+1)); done");
+        let readings: Vec<_> = (0..200).filter_map(|_| of_tree(shell.id())).collect();
+        let root = Process::new(i32::try_from(shell.id()).unwrap()).unwrap();
+        let alone = resident(&root).unwrap();
+        end(shell);
+        assert!(readings.len() > 100, "{}", readings.len());
+        let most = readings.iter().max().unwrap();
+        assert!(most.get() < alone.get() * 3 / 2, "{most} at most, {alone} of its root");
+    }
+
+    #[test]
+    fn a_control_group_says_its_anonymous_memory_in_either_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let stat = folder.path().join("memory.stat");
+        let read = |text: &str| {
+            std::fs::write(&stat, text).unwrap();
+            Whose::Group(folder.path().to_owned()).read()
+        };
+        assert_eq!(read("file 9\nanon 4096\nanon_thp 7\n"), Some(Bytes::new(4_096)));
+        assert_eq!(read("cache 9\nrss 5\ntotal_rss 8192\n"), Some(Bytes::new(8_192)));
+        assert_eq!(read("anon many\n"), None);
+        assert_eq!(read(""), None);
+        assert_eq!(of_group(Path::new("/nonexistent")), None);
+    }
+
     #[test]
     fn our_own_memory_grows_with_what_we_hold() {
         let before = own().unwrap();
@@ -135,7 +252,7 @@ mod tests {
         assert!(after >= before + Bytes::new(32 << 20), "{before} then {after}");
         drop(held);
         let (out, seen) = mpsc::channel();
-        let sampler = Sampler::start(Some(std::process::id()), Clock::start(), out).unwrap();
+        let sampler = Sampler::start(Some(Whose::Tree(std::process::id())), Clock::start(), out).unwrap();
         let first: Vec<_> = seen.iter().take(2).collect();
         drop(sampler);
         assert!(matches!(first[0], Seen::Vital(Vital::TargetMemory { .. })));

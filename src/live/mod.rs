@@ -17,6 +17,7 @@ mod error;
 mod evidence;
 mod log;
 mod memory;
+mod metrics;
 mod pacer;
 mod pacing;
 mod ping;
@@ -30,6 +31,7 @@ mod run;
 mod seen;
 pub mod selftest;
 mod sender;
+mod spawn;
 mod target;
 #[cfg(test)]
 mod testing;

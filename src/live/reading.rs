@@ -24,14 +24,19 @@ pub(super) fn answer(
 ) -> Answer {
     let success = status == 200;
     let json = if success { None } else { serde_json::from_slice::<Value>(body).ok() };
-    let refusal = expect.shed.contains(&status) || expect.throttled.contains(&status);
+    let instead = expect.instead.contains(&status);
+    let refusal = instead || expect.shed.contains(&status) || expect.throttled.contains(&status);
     Answer {
         status,
         retry_after: retry_after(headers),
         reason: json.as_ref().and_then(reason),
         usable: success && api.has_text(body),
         marked: !refusal || marked(headers, expect),
-        shape: if refusal { shape(headers, json.as_ref(), expect) } else { Ok(()) },
+        shape: match refusal {
+            _ if instead => Err(format!("status {status}, not {}", designed(expect))),
+            true => shape(headers, json.as_ref(), expect),
+            false => Ok(()),
+        },
     }
 }
 
@@ -66,6 +71,12 @@ fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
         return unreadable();
     };
     Some(RetryAfter::After(then.duration_since(now).unwrap_or_default()))
+}
+
+/// The statuses a refusal should have.
+fn designed(expect: &Refusal) -> String {
+    let all: Vec<_> = expect.shed.iter().chain(&expect.throttled).map(u16::to_string).collect();
+    all.join(" or ")
 }
 
 /// Whether an answer carries every header that marks a refusal.
@@ -174,6 +185,7 @@ mod tests {
     fn a_refusal_is_held_against_the_designed_form() {
         let present = |name: &str| (name.to_owned(), Wanted::Present);
         let expect = Refusal {
+            instead: Vec::new(),
             marked_by: BTreeMap::new(),
             shed: vec![503],
             throttled: vec![429],

@@ -121,7 +121,11 @@ pub fn run(
     let (mut stage, wire) = Stage::set(plan, options, clock, &out, stop)?;
     let start = clock.now() + lead(plan);
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
-    let goal = Goal { base: &stage.target.base, pid: stage.target.pid };
+    let goal = Goal {
+        base: &stage.target.base,
+        memory: stage.target.memory.clone(),
+        metrics_port: stage.target.metrics_port(),
+    };
     let crew = Crew::start(plan, wire, &goal, clock, start, out)?;
     let mut desk = Desk::new(plan, clock, start, seen, options.log.clone());
     desk.board.clone_from(&options.board);

@@ -48,6 +48,7 @@ impl Seen {
             | Self::Vital(
                 Vital::TargetMemory { at, .. }
                 | Vital::OwnMemory { at, .. }
+                | Vital::Said { at, .. }
                 | Vital::Ping { at, .. }
                 | Vital::TargetEnded { at, .. }
                 | Vital::ProviderSilent { at }

@@ -9,10 +9,12 @@ use reqwest::{Client, Url};
 use tokio::runtime::Runtime;
 
 use super::child::{self, Child};
+use super::memory::Whose;
 use super::run::Stop;
-use super::{Clock, LiveError, request};
+use super::spawn::{self, Berth};
+use super::{Clock, LiveError};
 use crate::gateway;
-use crate::plan::{Embedded, Plan, Spawn, TargetKind};
+use crate::plan::{Embedded, MemoryFrom, Plan, TargetKind};
 use crate::units::{Bytes, Moment};
 
 /// How long a child may take until it is ready.
@@ -31,9 +33,11 @@ pub(super) struct Target {
     pub(super) base: String,
     /// What it is, for a report.
     pub(super) about: String,
+    // dropped before what it was given
     child: Option<Child>,
-    /// The process whose tree's memory is the target's, if one is known.
-    pub(super) pid: Option<u32>,
+    berth: Option<Berth>,
+    /// Where its memory is read, if that is a place on this machine.
+    pub(super) memory: Option<Whose>,
 }
 
 /// What a target is started with.
@@ -54,14 +58,29 @@ impl Target {
     pub(super) fn start(with: Start<'_>) -> Result<Self, LiveError> {
         let mut target = match &with.plan.target.kind {
             TargetKind::Embedded(embedded) => embedded_gateway(embedded, with)?,
-            TargetKind::Spawn(spawn) => spawned(spawn, with)?,
+            TargetKind::Spawn(command) => {
+                let spawn::Spawned { child, berth, url } = spawn::start(command, with)?;
+                let about = format!("`{}`", command.command.join(" "));
+                Self { base: url, about, child: Some(child), memory: None, berth: Some(berth) }
+            }
             TargetKind::Url { url, .. } => {
-                Self { base: url.clone(), about: url.clone(), child: None, pid: None }
+                Self { base: url.clone(), about: url.clone(), child: None, memory: None, berth: None }
             }
         };
-        let stated = with.plan.target.memory.as_ref().map(|source| source.pid);
-        target.pid = stated.or_else(|| target.child.as_ref().map(Child::id));
+        let own = target.child.as_ref().map(|child| Whose::Tree(child.id()));
+        target.memory = match with.plan.target.memory.as_ref().map(|source| &source.from) {
+            None | Some(MemoryFrom::Own) => own,
+            Some(MemoryFrom::Pid(pid)) => Some(Whose::Tree(*pid)),
+            Some(MemoryFrom::Cgroup(folder)) => Some(Whose::Group(folder.clone())),
+            // read with the other metrics
+            Some(MemoryFrom::Metric(_)) => None,
+        };
         Ok(target)
+    }
+
+    /// The port that is kept for its metrics, if it is a command of ours.
+    pub(super) fn metrics_port(&self) -> Option<u16> {
+        self.berth.as_ref().map(Berth::metrics_port)
     }
 
     /// How its process ended, if it is ours and has.
@@ -120,7 +139,7 @@ fn embedded_gateway(embedded: &Embedded, with: Start<'_>) -> Result<Target, Live
         started.map_err(|e| LiveError::Target(format!("the embedded gateway could not be started: {e}")))?;
     let base = listening(&lines, &mut child, with)?;
     let about = "the embedded gateway".to_owned();
-    Ok(Target { base, about, child: Some(child), pid: None })
+    Ok(Target { base, about, child: Some(child), memory: None, berth: None })
 }
 
 /// Waits for the line that says where the gateway listens.
@@ -151,40 +170,6 @@ fn listening(lines: &Receiver<String>, child: &mut Child, with: Start<'_>) -> Re
     )))
 }
 
-fn spawned(spawn: &Spawn, with: Start<'_>) -> Result<Target, LiveError> {
-    let Some((program, arguments)) = spawn.command.split_first() else {
-        return Err(LiveError::Target("target.spawn.command is empty: name the program to start".into()));
-    };
-    let mut command = Command::new(program);
-    command.args(arguments).envs(&spawn.env).env("TENFOLD_PROVIDER_URL", with.provider_url);
-    let (mut child, _) = Child::start(command, None, with.clock).map_err(|e| {
-        LiveError::Target(format!(
-            "target.spawn.command: `{program}` could not be started: {e} (is it installed?)"
-        ))
-    })?;
-    let ready = request::join(&spawn.ready, "")?;
-    let client = request::client(&with.plan.target.request)?.build().map_err(LiveError::Client)?;
-    let until = with.clock.now() + READY_WITHIN;
-    while !is_ready(with.runtime, &client, &ready) {
-        if with.stop.asked() {
-            return Err(LiveError::Interrupted);
-        }
-        if let Some(how) = child.ended() {
-            return Err(gone(&format!("`{program}`"), &how, &child));
-        }
-        if with.clock.now() >= until {
-            return Err(LiveError::Target(format!(
-                "`{program}` was started but {ready} did not answer 200 within {} s (target.spawn.ready){}",
-                READY_WITHIN.as_secs(),
-                said(&child)
-            )));
-        }
-        pause(with.clock, LOOK);
-    }
-    let about = format!("`{}`", spawn.command.join(" "));
-    Ok(Target { base: spawn.url.clone(), about, child: Some(child), pid: None })
-}
-
 /// Whether `url` answers with a success.
 pub(super) fn is_ready(runtime: &Runtime, client: &Client, url: &Url) -> bool {
     // the timer of the question needs the runtime around it from the start
@@ -199,13 +184,13 @@ pub(super) fn pause(clock: Clock, span: Duration) -> Moment {
     until
 }
 
-fn gone(what: &str, how: &str, child: &Child) -> LiveError {
+pub(super) fn gone(what: &str, how: &str, child: &Child) -> LiveError {
     // what it said may still be on its way
     std::thread::sleep(LOOK);
     LiveError::Target(format!("{what} ended before it was ready ({how}){}", said(child)))
 }
 
-fn said(child: &Child) -> String {
+pub(super) fn said(child: &Child) -> String {
     let words = child.last_words();
     if words.is_empty() {
         "; it said nothing on stderr".into()

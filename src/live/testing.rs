@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::plan::{
-    DeadlineForm, DeadlineHeader, Expect, Plan, Refusal, Target, TargetKind, TargetRequest, Validity,
-};
+use crate::plan::{DeadlineForm, DeadlineHeader, Expect, Plan, Target, TargetKind, TargetRequest, Validity};
 use crate::provider::wire::openai::OpenAi;
 use crate::provider::{self, Charge, Count, Engine, Quota, Service, Window};
 use crate::units::{Faults, Key, Node, Place, Rate, Ratio, Read as _, Reader, Share, Value};
@@ -51,20 +49,12 @@ pub(super) fn plan(url: &str) -> Plan {
                 form: DeadlineForm::RemainingMs,
             },
             memory: None,
+            metrics: None,
         },
         rehearsal: None,
         scale: Ratio::ONE,
         probes: Probes { every: 1, late_by: Duration::ZERO },
-        expect: Expect {
-            refusal: Refusal {
-                shed: vec![503],
-                throttled: vec![429],
-                fast_within: Duration::from_millis(100),
-                marked_by: BTreeMap::new(),
-                headers: BTreeMap::new(),
-                body: BTreeMap::new(),
-            },
-        },
+        expect: Expect::default(),
         validity: Validity {
             lag_p99: None,
             unsent: share(0.01),

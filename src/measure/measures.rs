@@ -132,7 +132,8 @@ impl Measures {
 
     /// Takes in a vital sign.
     pub fn vital(&mut self, vital: Vital) {
-        self.vitals.see(vital, self.offered > 0, &self.frame, &mut self.windows);
+        let depth = self.depths.now().depth.requests;
+        self.vitals.see(vital, self.offered > 0, depth, &self.frame, &mut self.windows);
     }
 
     /// Takes in an attempt that has ended.

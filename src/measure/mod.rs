@@ -16,6 +16,7 @@ mod latencies;
 mod measures;
 mod refusals;
 mod returns;
+mod said;
 mod snapshot;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -37,6 +38,7 @@ pub use latencies::Latencies;
 pub use measures::{Measures, Onset, Pace};
 pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
+pub use said::{Gauged, Said};
 pub use snapshot::{Recent, Snapshot};
 pub use told::{Returned, Told};
 pub use unsent::UnsentBy;

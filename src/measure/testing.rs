@@ -147,6 +147,7 @@ fn target(kind: TargetKind) -> Target {
         },
         deadline: DeadlineHeader { header: "x-request-timeout-ms".into(), form: DeadlineForm::RemainingMs },
         memory: None,
+        metrics: None,
     }
 }
 
@@ -156,6 +157,7 @@ fn expect() -> Expect {
             shed: vec![503],
             throttled: vec![429],
             fast_within: Duration::from_millis(100),
+            instead: Vec::new(),
             marked_by: BTreeMap::new(),
             headers: BTreeMap::new(),
             body: BTreeMap::new(),

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Frame, Hist, Windows};
+use super::{Frame, Hist, Said, Windows};
 use crate::units::{Bytes, Moment};
 
 /// The most clock steps that are kept.
@@ -22,6 +22,15 @@ pub enum Vital {
         at: Moment,
         /// Anonymous memory.
         bytes: Bytes,
+    },
+    /// What the target says of itself: a page of metrics.
+    Said {
+        /// When.
+        at: Moment,
+        /// Requests that wait in it; `None` if it does not say.
+        queue_depth: Option<u64>,
+        /// Its memory; `None` if it does not say.
+        memory: Option<Bytes>,
     },
     /// A ping of the target's health URL.
     Ping {
@@ -148,6 +157,8 @@ pub struct Vitals {
     pub target: Memory,
     /// Our own memory.
     pub own: Memory,
+    /// What the target says of itself.
+    pub said: Said,
     /// When and how the target's process ended, if it did.
     pub target_ended: Option<(Moment, String)>,
     /// When the provider shell fell silent, if it did.
@@ -159,8 +170,16 @@ pub struct Vitals {
 }
 
 impl Vitals {
-    /// Takes in a vital sign. `loaded` says that a request was due before it.
-    pub(super) fn see(&mut self, vital: Vital, loaded: bool, frame: &Frame, windows: &mut Windows) {
+    /// Takes in a vital sign. `loaded` says that a request was due before it, `depth` how many stand in the target as
+    /// seen from outside.
+    pub(super) fn see(
+        &mut self,
+        vital: Vital,
+        loaded: bool,
+        depth: u64,
+        frame: &Frame,
+        windows: &mut Windows,
+    ) {
         match vital {
             Vital::TargetMemory { at, bytes } => {
                 self.target.sample(at, bytes, loaded);
@@ -171,6 +190,10 @@ impl Vitals {
                 self.own.sample(at, bytes, loaded);
                 let window = windows.at(frame, at);
                 window.own_memory = window.own_memory.max(bytes);
+            }
+            Vital::Said { queue_depth, memory, at: _ } => {
+                let seen = self.target.last.map(|(_, bytes)| bytes);
+                self.said.page((queue_depth, memory), depth, seen);
             }
             Vital::Ping { at, took } => {
                 self.pings.ping(at, took);
@@ -199,6 +222,7 @@ impl Vitals {
         self.pings.add(&other.pings);
         self.target.add(&other.target);
         self.own.add(&other.own);
+        self.said.add(&other.said);
         other.target_ended.iter().for_each(|ended| earliest(&mut self.target_ended, ended.clone()));
         other.provider_silent.iter().for_each(|at| earliest(&mut self.provider_silent, *at));
         other.generator_stuck.iter().for_each(|at| earliest(&mut self.generator_stuck, *at));

@@ -48,7 +48,9 @@ pub(super) fn of(
         200..=299 if at <= deadline => Outcome::Completed,
         200..=299 => Outcome::Late,
         _ if !answer.marked => Outcome::Failed,
-        status if refusal.shed.contains(&status) => refused(Outcome::Shed),
+        status if refusal.shed.contains(&status) || refusal.instead.contains(&status) => {
+            refused(Outcome::Shed)
+        }
         status if refusal.throttled.contains(&status) => refused(Outcome::Throttled),
         _ => Outcome::Failed,
     };

@@ -31,6 +31,7 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     across.trace(faults);
     across.headers(faults);
     across.provider(faults, warnings);
+    across.pages(faults);
     across.bound(warnings);
     across.service(warnings);
     if tree.get("target").is_some_and(|t| t.get("policy").is_some() && t.get("embedded").is_some()) {
@@ -284,7 +285,7 @@ impl Across<'_> {
                     show_duration(policy.margin),
                 );
                 warnings.add(self.place(&path), path, message);
-            } else if requests < FEW {
+            } else if requests < FEW && !policy.bound.is_whole() {
                 let message = format!(
                     "about {requests:.0} `{}` requests may wait: with fewer than {FEW:.0} the bound is coarse by more \
                      than 3 % a request; a longer deadline, a higher budget or a larger scale makes it finer",
@@ -292,6 +293,16 @@ impl Across<'_> {
                 );
                 warnings.add(self.place(&path), path, message);
             }
+        }
+    }
+
+    /// A free port is of use only to a command that is told of it.
+    fn pages(&self, faults: &Faults) {
+        let free = |page: &str| Address::parse_or_free(page).is_ok_and(|address| address.port == Some(0));
+        if !matches!(self.plan.target.kind, TargetKind::Spawn(_)) && self.plan.pages().any(free) {
+            let message =
+                "port 0 is a free one that a spawned target is told of: write the port it listens at";
+            faults.add(self.place("target"), "target", message);
         }
     }
 

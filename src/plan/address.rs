@@ -16,6 +16,19 @@ pub struct Address {
 impl Address {
     /// Reads `http://host:port/path`. Anything a load test has no use for (user names, queries, fragments) is refused.
     pub fn parse(text: &str) -> Result<Self, String> {
+        Self::read(text, false)
+    }
+
+    /// The same, and port 0 of this machine stands for a port that is free when the run begins.
+    pub fn parse_or_free(text: &str) -> Result<Self, String> {
+        let address = Self::read(text, true)?;
+        if address.port == Some(0) && !address.is_loopback() {
+            return Err(format!("`{}`: port 0 is a free port of this machine: write 127.0.0.1", shown(text)));
+        }
+        Ok(address)
+    }
+
+    fn read(text: &str, free: bool) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("`{}` {why} (write http://host:port)", shown(text)));
         let Some((scheme, rest)) = text.split_once("://") else {
             return wrong("is no URL");
@@ -43,7 +56,7 @@ impl Address {
         }
         let port = match port.map(str::parse::<u16>) {
             None => None,
-            Some(Ok(port)) if port > 0 => Some(port),
+            Some(Ok(port)) if port > 0 || free => Some(port),
             Some(_) => return wrong("has no port between 1 and 65535"),
         };
         Ok(Self { scheme, host: host.to_ascii_lowercase(), port, path: path.to_owned() })

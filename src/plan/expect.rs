@@ -15,6 +15,7 @@ impl Default for Expect {
                 shed: vec![503],
                 throttled: vec![429],
                 fast_within: Duration::from_millis(100),
+                instead: Vec::new(),
                 marked_by: BTreeMap::new(),
                 headers: BTreeMap::new(),
                 body: BTreeMap::new(),
@@ -38,10 +39,17 @@ impl Read for Refusal {
         let shed = statuses(&mut map, "shed", standard.shed);
         let throttled = statuses(&mut map, "throttled", standard.throttled);
         let fast_within = map.or("fast_within", standard.fast_within);
+        let instead = statuses(&mut map, "instead", standard.instead);
         let marked_by = wanted(&mut map, "marked_by", header_name);
         let headers = wanted(&mut map, "headers", header_name);
         let body = wanted(&mut map, "body", pointer);
-        let (shed, throttled) = (shed?, throttled?);
+        let (shed, throttled, instead) = (shed?, throttled?, instead?);
+        if let Some(both) = instead.iter().find(|status| shed.contains(status) || throttled.contains(status))
+        {
+            map.here()
+                .fault(format!("status {both} cannot be designed and come `instead` of what is designed"));
+            return None;
+        }
         if let Some(both) = shed.iter().find(|status| throttled.contains(status)) {
             map.here().fault(format!(
                 "status {both} cannot mean both scarcity (`shed`) and entitlement (`throttled`): give each its own"
@@ -56,6 +64,7 @@ impl Read for Refusal {
             shed,
             throttled,
             fast_within: fast_within?,
+            instead,
             marked_by: marked_by?,
             headers: headers?,
             body: body?,

@@ -10,6 +10,7 @@ pub mod checks;
 mod diff;
 pub mod environment;
 mod expect;
+mod facts;
 pub mod levers;
 mod model;
 mod overrides;
@@ -17,6 +18,7 @@ mod parse;
 mod rehearsal;
 pub mod schema;
 mod source;
+pub mod spawn;
 mod target;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -30,8 +32,9 @@ pub use checks::{CHECKS, Known};
 pub use diff::{Amounts, MEASURES, MOST_JUDGED, Measured, Tolerance, is_judged};
 pub use levers::{Lever, Pull};
 pub use model::{
-    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemorySource, Plan,
-    Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind, TargetRequest, Transport, Validity, Wanted,
+    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemoryFrom,
+    MemorySource, Metric, Metrics, Page, Plan, Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind,
+    TargetRequest, Template, Transport, Validity, Wanted,
 };
 pub use parse::{DEFAULT_OUTSTANDING, Loaded, parse, parse_variant, parse_with};
 pub use source::Source;

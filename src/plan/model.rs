@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{Lever, Tolerance, Variant};
 use crate::admission;
 use crate::provider::{self, wire::DeadlineForm};
-use crate::units::{Bytes, Ratio, Share, Tokens};
+use crate::units::{Bytes, Ratio, Series, Share, Tokens};
 use crate::workload::{Load, Mix, Probes};
 
 /// What a request may be late by at any rate: at thousands a second one wake-up sends several, and an answer takes longer
@@ -61,8 +61,10 @@ pub struct Target {
     pub request: TargetRequest,
     /// How the deadline travels.
     pub deadline: DeadlineHeader,
-    /// How memory is read where it is not our own child.
+    /// How memory is read, and what it may reach, where the plan says so.
     pub memory: Option<MemorySource>,
+    /// What the target says of itself, if it does.
+    pub metrics: Option<Metrics>,
 }
 
 /// The three kinds of target.
@@ -95,14 +97,27 @@ pub struct Embedded {
 pub struct Spawn {
     /// The program and its arguments; never empty.
     pub command: Vec<String>,
-    /// The URL that answers when it is ready.
+    /// The URL that answers when it is ready; its port 0 stands for one that is free when the run begins.
     pub ready: String,
     /// The base URL to send requests to; by default the scheme and authority of `ready`.
     pub url: String,
-    /// Its environment, besides ours and `TENFOLD_PROVIDER_URL`.
+    /// What its configuration is made from, if it needs one.
+    pub config: Option<Template>,
+    /// How long it may take until it answers.
+    pub ready_within: Duration,
+    /// Its environment, besides ours and what [`super::spawn::VARIABLES`] tells it.
     pub env: BTreeMap<String, String>,
     /// What it is believed to do.
     pub policy: Option<admission::Config>,
+}
+
+/// A configuration in which what is known only when the run begins stands as `${TENFOLD_…}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// The file's name in the plan.
+    pub file: String,
+    /// Its text.
+    pub text: String,
 }
 
 /// How the target is called.
@@ -174,13 +189,55 @@ pub struct DeadlineHeader {
     pub form: DeadlineForm,
 }
 
-/// Where a foreign target's memory is read.
+/// Where the target's memory is read, and what it is held to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySource {
-    /// The process; its children count too.
-    pub pid: u32,
+    /// Where.
+    pub from: MemoryFrom,
     /// What it may reach.
     pub ceiling: Option<Bytes>,
+}
+
+/// A way to read memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemoryFrom {
+    /// Of the process tenfold started.
+    Own,
+    /// Of a process and all below it.
+    Pid(u32),
+    /// Of a control group, by the folder it has in the file system.
+    Cgroup(PathBuf),
+    /// As the target says, or something that watches it.
+    Metric(Metric),
+}
+
+/// A metric on a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metric {
+    /// The page.
+    pub page: Page,
+    /// Which series on it.
+    pub series: Series,
+}
+
+/// Where metrics are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Page {
+    /// A path of the target itself.
+    Path(String),
+    /// Another address; port 0 stands for one that is free when the run begins and that a spawned target is told.
+    Url(String),
+}
+
+/// What the target says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metrics {
+    /// The page it stands on.
+    pub page: Page,
+    /// The requests that wait in it.
+    pub queue_depth: Option<Series>,
+    /// Its memory, in bytes.
+    pub memory: Option<Series>,
 }
 
 /// How an event is shrunk to a rehearsal.
@@ -208,6 +265,8 @@ pub struct Refusal {
     pub throttled: Vec<u16>,
     /// A refusal that comes later than this was admitted first: it is expired, unless it names another reason.
     pub fast_within: Duration,
+    /// Statuses that come instead of the designed ones: refusals all the same, and not in the designed form.
+    pub instead: Vec<u16>,
     /// Headers that mark a refusal, by lower-case name: the same status without them is a failure. None where every
     /// such status is a refusal.
     pub marked_by: BTreeMap<String, Wanted>,
@@ -287,6 +346,19 @@ impl Plan {
             TargetKind::Spawn(spawn) => spawn.policy.as_ref(),
             TargetKind::Url { policy, .. } => policy.as_ref(),
         }
+    }
+
+    /// The addresses metrics are read from besides the target's own.
+    pub fn pages(&self) -> impl Iterator<Item = &str> {
+        let memory = self.target.memory.as_ref().and_then(|source| match &source.from {
+            MemoryFrom::Metric(metric) => Some(&metric.page),
+            MemoryFrom::Own | MemoryFrom::Pid(_) | MemoryFrom::Cgroup(_) => None,
+        });
+        let pages = self.target.metrics.as_ref().map(|metrics| &metrics.page).into_iter().chain(memory);
+        pages.filter_map(|page| match page {
+            Page::Url(url) => Some(url.as_str()),
+            Page::Path(_) => None,
+        })
     }
 
     /// What this plan asks for that only a simulation can do, one message each.

@@ -42,7 +42,8 @@ pub fn parse_variant(
     parse_with(text, variant, overrides, env, &traced::no_files)
 }
 
-/// Like [`parse_variant`], with a way to open the file of a trace. It is read once, to its end, and checked row by row.
+/// Like [`parse_variant`], with a way to open the files a plan names. That of a trace is read once, to its end, and
+/// checked row by row.
 pub fn parse_with(
     text: &str,
     variant: Option<&Variant>,
@@ -59,9 +60,8 @@ pub fn parse_with(
     let unset = Faults::default();
     let (node, secrets) = environment::substitute(&tree, env, &unset);
     let warnings = Faults::default();
-    let plan = read(&Reader::root(&node, &faults), &|load, requests| {
-        traced::follow(load, requests, files, &faults, &warnings)
-    });
+    let follow: Follow<'_> = &|load, requests| traced::follow(load, requests, files, &faults, &warnings);
+    let plan = read(&Reader::root(&node, &faults), follow, files);
     if let Some(plan) = &plan {
         across::check(plan, &node, &faults, &warnings);
     }
@@ -89,7 +89,7 @@ fn merged(unset: Faults, others: Faults) -> Vec<Fault> {
 type Follow<'a> = &'a dyn Fn(&mut Load, Option<&mut Mix>) -> Option<()>;
 
 /// The plan, or as much of one as the checks across its parts need; whether it is one, the list of faults tells.
-fn read(reader: &Reader<'_>, follow: Follow<'_>) -> Option<Plan> {
+fn read(reader: &Reader<'_>, follow: Follow<'_>, files: Files<'_>) -> Option<Plan> {
     let mut map = reader.map()?;
     read_format(&mut map);
     let name = read_name(&mut map);
@@ -99,7 +99,7 @@ fn read(reader: &Reader<'_>, follow: Follow<'_>) -> Option<Plan> {
     let load = load.and_then(|mut load| follow(&mut load, requests.as_mut()).map(|()| load));
     let provider: Option<provider::Config> = map.need("provider");
     let target = match map.reader("target") {
-        Some(target) => target::read(&target, provider.as_ref()),
+        Some(target) => target::read(&target, provider.as_ref(), files),
         None => {
             map.here().fault("`target` is missing");
             None

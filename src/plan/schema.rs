@@ -157,6 +157,7 @@ fn expect() -> Value {
             ("shed", statuses("statuses of a refusal for scarcity; default 503")),
             ("throttled", statuses("statuses of a refusal for entitlement; default 429")),
             ("fast_within", form("duration", "a refusal later than this was admitted first")),
+            ("instead", statuses("statuses that come instead: refusals all the same, in the wrong form")),
             ("marked_by", names_to(wanted(), "headers without which the same status is a failure")),
             ("headers", names_to(wanted(), "headers it must have")),
             ("body", names_to(wanted(), "members its JSON body must have, by JSON pointer")),

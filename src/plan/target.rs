@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::address::Address;
 use super::{
-    DeadlineForm, DeadlineHeader, Embedded, MemorySource, Spawn, Target, TargetKind, TargetRequest, Transport,
+    DeadlineForm, DeadlineHeader, Embedded, Files, MemoryFrom, MemorySource, Metrics, Target, TargetKind,
+    TargetRequest, Transport, spawn,
 };
 use crate::admission::{self, Budgets};
 use crate::provider;
@@ -56,8 +57,13 @@ fn own_window(quota: &provider::Quota) -> Option<Window> {
     slides.then(|| Window::Sliding { period: quota.burst() + BURST_LESS })
 }
 
-/// Reads `target`. Budgets that are not named follow the quota of `provider`, and a path its API.
-pub(super) fn read(reader: &Reader<'_>, provider: Option<&provider::Config>) -> Option<Target> {
+/// Reads `target`. Budgets that are not named follow the quota of `provider`, and a path its API; what the target's
+/// configuration is made from is opened with `files`.
+pub(super) fn read(
+    reader: &Reader<'_>,
+    provider: Option<&provider::Config>,
+    files: Files<'_>,
+) -> Option<Target> {
     let mut map = reader.map()?;
     let standard = standard_budgets(provider.map(|provider| &provider.quota));
     let embedded = map.reader("embedded");
@@ -65,15 +71,13 @@ pub(super) fn read(reader: &Reader<'_>, provider: Option<&provider::Config>) -> 
     let url = map.reader("url");
     let policy = match map.reader("policy") {
         None => Some(None),
-        Some(policy) => {
-            policy.map().and_then(|mut map| admission::Config::read(&mut map, standard)).map(Some)
-        }
+        Some(policy) => read_policy(&policy, standard).map(Some),
     };
     let named = [("embedded", embedded.is_some()), ("spawn", spawn.is_some()), ("url", url.is_some())];
     let named: Vec<_> = named.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect();
     let kind = match (named.len(), embedded, spawn, url) {
         (1, Some(embedded), _, _) => read_embedded(&embedded, standard).map(TargetKind::Embedded),
-        (1, _, Some(spawn), _) => read_spawn(&spawn, policy.clone().flatten()).map(TargetKind::Spawn),
+        (1, _, Some(spawn), _) => spawn::read(&spawn, policy.clone().flatten(), files).map(TargetKind::Spawn),
         (1, _, _, Some(url)) => {
             url.parse("a URL", origin).map(|url| TargetKind::Url { url, policy: policy.clone().flatten() })
         }
@@ -89,12 +93,40 @@ pub(super) fn read(reader: &Reader<'_>, provider: Option<&provider::Config>) -> 
     let api_path = provider.map_or(openai::PATH, |provider| provider.api.path());
     let request = read_request(map.reader("request").as_ref(), kind.as_ref(), api_path);
     let deadline = map.or("deadline", DeadlineHeader::default());
-    let memory = match map.reader("memory") {
-        None => Some(None),
-        Some(memory) => MemorySource::read(&memory).map(Some),
-    };
+    let memory =
+        map.reader("memory").map_or(Some(None), |memory| read_memory(&memory, kind.as_ref()).map(Some));
+    let metrics = map.reader("metrics").map_or(Some(None), |metrics| Metrics::read(&metrics).map(Some));
     policy?;
-    Some(Target { kind: kind?, request: request?, deadline: deadline?, memory: memory? })
+    Some(Target { kind: kind?, request: request?, deadline: deadline?, memory: memory?, metrics: metrics? })
+}
+
+/// Reads what a foreign target is believed to do: the keys of `embedded`, and `slots` for a gateway that limits nothing
+/// but the calls it makes at once.
+fn read_policy(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<admission::Config> {
+    let mut map = reader.map()?;
+    let standard = match map.reader("slots") {
+        None => standard,
+        Some(slots) => match u32::read(&slots)? {
+            0 => {
+                slots.fault("`slots: 0` would serve nobody");
+                return None;
+            }
+            count => Some(Budgets::of_slots(count)),
+        },
+    };
+    admission::Config::read(&mut map, standard)
+}
+
+/// A target that runs already is no process of ours: the plan must say where its memory is read.
+fn read_memory(reader: &Reader<'_>, kind: Option<&TargetKind>) -> Option<MemorySource> {
+    let memory = MemorySource::read(reader)?;
+    if memory.from == MemoryFrom::Own && matches!(kind, Some(TargetKind::Url { .. })) {
+        reader.fault(
+            "a ceiling alone is for a target that tenfold starts: name `pid`, `cgroup` or `metric`, too",
+        );
+        return None;
+    }
+    Some(memory)
 }
 
 fn read_embedded(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<Embedded> {
@@ -103,35 +135,8 @@ fn read_embedded(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<Embed
     admission::Config::read(&mut map, standard).map(|admission| Embedded { admission, own_budgets })
 }
 
-fn read_spawn(reader: &Reader<'_>, policy: Option<admission::Config>) -> Option<Spawn> {
-    let mut map = reader.map()?;
-    let command: Option<Vec<String>> = map.need("command");
-    let ready = map.reader("ready").map_or_else(
-        || {
-            map.here().fault("`ready` is missing: which URL answers once the target is up?");
-            None
-        },
-        |ready| ready.parse("a URL", Address::parse),
-    );
-    let url = match map.reader("url") {
-        None => ready.as_ref().map(Address::origin),
-        Some(url) => url.parse("a URL", origin),
-    };
-    let env = texts(&mut map, "env", |name| {
-        let tidy = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-        if tidy { Ok(name.to_owned()) } else { Err(format!("`{name}` is no name of a variable")) }
-    });
-    let command = command?;
-    if command.first().is_none_or(String::is_empty) {
-        map.here().fault("`command` is empty: it names a program and its arguments");
-        return None;
-    }
-    let ready = ready?;
-    Some(Spawn { command, ready: format!("{}{}", ready.origin(), ready.path), url: url?, env: env?, policy })
-}
-
 /// A URL without a path.
-fn origin(text: &str) -> Result<String, String> {
+pub(super) fn origin(text: &str) -> Result<String, String> {
     let address = Address::parse(text)?;
     if address.path == "/" {
         Ok(address.origin())
@@ -150,7 +155,7 @@ fn read_request(
 ) -> Option<TargetRequest> {
     let health = match kind {
         Some(TargetKind::Spawn(spawn)) => {
-            Address::parse(&spawn.ready).map_or_else(|_| "/".into(), |ready| ready.path)
+            Address::parse_or_free(&spawn.ready).map_or_else(|_| "/".into(), |ready| ready.path)
         }
         _ => "/healthz".to_owned(),
     };
@@ -201,7 +206,7 @@ fn read_path(map: &mut MapReader<'_>, key: &'static str, standard: String) -> Op
 }
 
 /// A map of names to texts without control characters. `name` says what a name may be, and how it is written.
-fn texts(
+pub(super) fn texts(
     map: &mut MapReader<'_>,
     key: &'static str,
     name: fn(&str) -> Result<String, String>,
@@ -261,21 +266,5 @@ impl Read for DeadlineHeader {
         };
         let form = map.or("form", standard.form);
         Some(Self { header: header?, form: form? })
-    }
-}
-
-impl Read for MemorySource {
-    fn read(reader: &Reader<'_>) -> Option<Self> {
-        let mut map = reader.map()?;
-        let pid: Option<u32> = map.need("pid");
-        let ceiling = match map.reader("ceiling") {
-            None => Some(None),
-            Some(ceiling) => Read::read(&ceiling).map(Some),
-        };
-        if pid == Some(0) {
-            map.here().fault("`pid` is zero: name the target's process");
-            return None;
-        }
-        Some(Self { pid: pid?, ceiling: ceiling? })
     }
 }

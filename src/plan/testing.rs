@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{
-    DeadlineForm, DeadlineHeader, Embedded, Expect, Plan, Refusal, Target, TargetKind, TargetRequest,
-    Validity,
+    DeadlineForm, DeadlineHeader, Embedded, Expect, Plan, Target, TargetKind, TargetRequest, Validity,
 };
 use crate::admission;
 use crate::provider;
@@ -48,20 +47,12 @@ pub(crate) fn plan() -> Plan {
                 form: DeadlineForm::RemainingMs,
             },
             memory: None,
+            metrics: None,
         },
         rehearsal: None,
         scale: Ratio::ONE,
         probes: Probes::default(),
-        expect: Expect {
-            refusal: Refusal {
-                shed: vec![503],
-                throttled: vec![429],
-                fast_within: Duration::from_millis(100),
-                marked_by: BTreeMap::new(),
-                headers: BTreeMap::new(),
-                body: BTreeMap::new(),
-            },
-        },
+        expect: Expect::default(),
         validity: Validity {
             lag_p99: None,
             unsent: Share::new(0.001).unwrap(),

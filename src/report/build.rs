@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use super::{
-    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
-    MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart,
-    RunPart, SCHEMA, Totals, UnsentPart, ValidityPart, WindowPart,
+    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
+    LoadPart, MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart,
+    ReturnPart, RunPart, SCHEMA, SaidPart, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
-use crate::measure::{Cause, Hist, Measures, Memory, Often, Returned, Tally, Window};
+use crate::measure::{Cause, Gauged, Hist, Measures, Memory, Often, Returned, Tally, Window};
 use crate::observe::Outcome;
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -82,6 +82,7 @@ impl Report {
             onset: onset(measures),
             drain: drain(measures),
             memory: memory(rehearsal, measures, judgement),
+            said: said(measures),
             retry_after: retry_after(measures),
             latency: latency(measures),
             windows: windows(measures),
@@ -197,6 +198,26 @@ fn memory(forecast: &Forecast, measures: &Measures, judgement: &Judgement) -> Me
         own_baseline_bytes: vitals.own.baseline.map(crate::units::Bytes::get),
         own_peak_bytes: peak(&vitals.own),
     }
+}
+
+fn said(measures: &Measures) -> Option<SaidPart> {
+    let said = &measures.vitals.said;
+    let gauged = |gauged: &Gauged| {
+        Some(GaugedPart {
+            samples: gauged.samples,
+            said_peak: gauged.said_peak,
+            seen_peak: gauged.seen_peak,
+            said_mean: gauged.said_mean()?,
+            seen_mean: gauged.seen_mean()?,
+            most_apart: gauged.most_apart,
+        })
+    };
+    (said.pages + said.lost > 0).then(|| SaidPart {
+        pages: said.pages,
+        lost: said.lost,
+        queue_depth_requests: gauged(&said.queue_depth),
+        memory_bytes: gauged(&said.memory),
+    })
 }
 
 fn retry_after(measures: &Measures) -> RetryAfterPart {

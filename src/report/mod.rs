@@ -37,9 +37,9 @@ pub use escape::plain;
 pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
 pub use model::{
-    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, Latency, LatencyPart, LoadPart,
-    MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart, RunPart,
-    SCHEMA, Totals, UnsentPart, ValidityPart, WindowPart,
+    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
+    LoadPart, MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart,
+    RunPart, SCHEMA, SaidPart, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 pub use plan_part::{
     CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,

@@ -40,6 +40,9 @@ pub struct Report {
     pub drain: DrainPart,
     /// Memory of the target and our own.
     pub memory: MemoryPart,
+    /// What the target says of itself; absent where the plan names no metric.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<SaidPart>,
     /// What refused callers were told, and whether it was true.
     pub retry_after: RetryAfterPart,
     /// Latency, by outcome.
@@ -236,6 +239,36 @@ pub struct MemoryPart {
     pub own_baseline_bytes: Option<u64>,
     /// Our own peak.
     pub own_peak_bytes: Option<u64>,
+}
+
+/// What the target says of itself, next to what was seen from outside at the same instants.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SaidPart {
+    /// Pages of metrics that came.
+    pub pages: u64,
+    /// Pages that did not come, or had none of the metrics on them.
+    pub lost: u64,
+    /// Requests that wait in it.
+    pub queue_depth_requests: Option<GaugedPart>,
+    /// Its memory.
+    pub memory_bytes: Option<GaugedPart>,
+}
+
+/// A gauge, said and seen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GaugedPart {
+    /// How often both were known.
+    pub samples: u64,
+    /// The most that was said.
+    pub said_peak: u64,
+    /// The most that was seen at the same instants.
+    pub seen_peak: u64,
+    /// The mean of what was said.
+    pub said_mean: f64,
+    /// The mean of what was seen.
+    pub seen_mean: f64,
+    /// The most by which they differed.
+    pub most_apart: u64,
 }
 
 /// What refused callers were told.

@@ -3,6 +3,7 @@
 use super::{CheckPart, Distribution, Report};
 use crate::check::words::{number, seconds, thousands};
 use crate::check::{RunVerdict, Verdict};
+use crate::units::Bytes;
 
 /// The verdict in capitals.
 pub(super) const fn verdict(verdict: RunVerdict) -> &'static str {
@@ -124,6 +125,39 @@ fn attempts(report: &Report) -> Option<String> {
     })
 }
 
+/// What the target says of itself next to what was seen, one sentence a gauge.
+pub(super) fn said(report: &Report) -> Vec<String> {
+    let Some(said) = &report.said else { return Vec::new() };
+    let size = |bytes: u64| Bytes::new(bytes).to_string();
+    let depth = said.queue_depth_requests.map(|depth| {
+        format!(
+            "says that at most {} waited (seen at the same instants: {}), {} in the mean (seen: {}); at most {} apart",
+            thousands(depth.said_peak),
+            thousands(depth.seen_peak),
+            number(depth.said_mean),
+            number(depth.seen_mean),
+            thousands(depth.most_apart)
+        )
+    });
+    let memory = said.memory_bytes.map(|memory| {
+        format!(
+            "says that it used at most {} (seen: {}); at most {} apart",
+            size(memory.said_peak),
+            size(memory.seen_peak),
+            size(memory.most_apart)
+        )
+    });
+    let lost = (said.lost > 0).then(|| {
+        let all = said.pages + said.lost;
+        format!(
+            "{} of {} pages of metrics did not come, or said nothing",
+            thousands(said.lost),
+            thousands(all)
+        )
+    });
+    [depth, memory, lost].into_iter().flatten().collect()
+}
+
 /// How long answers in time took, if there were any.
 pub(super) fn latency(report: &Report) -> Option<String> {
     let completed = report.latency.by_outcome.get("completed")?;
@@ -178,7 +212,7 @@ pub(super) fn quantity(value: f64, unit: &str) -> String {
         "share" => crate::check::words::percent(value),
         "s" => seconds(value),
         "ms" => seconds(value / 1e3),
-        "bytes" if value >= 0.0 => crate::units::Bytes::new(value as u64).to_string(),
+        "bytes" if value >= 0.0 => Bytes::new(value as u64).to_string(),
         "" => number(value),
         "requests/s" => format!("{}/s", number(value)),
         unit => format!("{} {unit}", number(value)),

@@ -65,10 +65,14 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     for failure in sentences::failures(report) {
         lines.item("", Colour::None, HEAD, &failure)?;
     }
-    match sentences::latency(report) {
-        Some(latency) => lines.item("", Colour::None, HEAD, &latency),
-        None => Ok(()),
+    if let Some(latency) = sentences::latency(report) {
+        lines.item("", Colour::None, HEAD, &latency)?;
     }
+    let heads = std::iter::once("  target").chain(std::iter::repeat(""));
+    sentences::said(report)
+        .iter()
+        .zip(heads)
+        .try_for_each(|(said, head)| lines.item(head, Colour::None, HEAD, said))
 }
 
 /// One line for a check; three for one that failed: what happened, what was promised, where to look.

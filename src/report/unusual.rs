@@ -76,6 +76,10 @@ fn transport(plan: &Plan, keys: &mut BTreeMap<String, String>) {
 /// By what runs and answers are judged.
 fn expected(plan: &Plan, keys: &mut BTreeMap<String, String>) {
     let refusal = &plan.expect.refusal;
+    if !refusal.instead.is_empty() {
+        let all: Vec<_> = refusal.instead.iter().map(u16::to_string).collect();
+        keys.insert("expect.refusal.instead".to_owned(), all.join(", "));
+    }
     for (part, wanted) in
         [("marked_by", &refusal.marked_by), ("headers", &refusal.headers), ("body", &refusal.body)]
     {

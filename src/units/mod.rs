@@ -9,6 +9,7 @@
 mod amount;
 mod dense;
 mod duration;
+mod exposition;
 mod meter;
 mod moment;
 mod node;
@@ -21,6 +22,7 @@ mod slab;
 pub use amount::{Bytes, Tokens};
 pub use dense::Dense;
 pub use duration::{parse_duration, plain_duration, show_duration};
+pub use exposition::Series;
 pub use meter::{Level, Meter, Periods, Sliding, Window};
 pub use moment::Moment;
 pub use node::{Key, Node, Place, Value};

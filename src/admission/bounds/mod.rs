@@ -97,6 +97,10 @@ pub trait Bound: Debug + Send + Sync {
     fn spec(&self) -> Value {
         Value::String(self.name().to_owned())
     }
+    /// Whether it counts requests and nothing else, so that few are as exact a bound as many.
+    fn is_whole(&self) -> bool {
+        false
+    }
     /// By how much the request of `scene` exceeds the bound.
     fn excess(&self, scene: &Scene) -> Excess;
 }

@@ -29,6 +29,10 @@ impl Bound for Limit {
         json!({ "requests": self.0.to_string() })
     }
 
+    fn is_whole(&self) -> bool {
+        true
+    }
+
     fn excess(&self, scene: &Scene) -> Excess {
         let over = scene.requests.saturating_sub(part_of(self.0, scene.part));
         Excess { requests: over, ..Excess::default() }

@@ -25,6 +25,12 @@ impl Budgets {
         Self { tokens: Some(tokens), requests: None, burst, period: None, concurrent: None }
     }
 
+    /// So many calls at once, and no other limit.
+    pub const fn of_slots(slots: u32) -> Self {
+        let burst = Duration::ZERO;
+        Self { tokens: None, requests: None, burst, period: None, concurrent: Some(slots) }
+    }
+
     /// How the windows move.
     pub fn window(&self) -> Window {
         self.period.unwrap_or(Window::Bucket { burst: self.burst })

@@ -10,6 +10,8 @@ use crate::live::testing::{self, Server, completion, http};
 use crate::plan::SenderKind;
 use crate::workload::Schedule;
 
+mod strange;
+
 /// What came of a load.
 struct Played {
     sightings: Vec<Sighting>,

@@ -37,7 +37,7 @@ pub fn drive(plan: &Plan, base: &str) -> Result<Driven, LiveError> {
     let wire = Wire::new(base, plan, 1)?;
     let start = clock.now() + LEAD;
     let before = cpu();
-    let crew = Crew::start(plan, wire, &Goal { base, pid: None }, clock, start, out)?;
+    let crew = Crew::start(plan, wire, &Goal { base, memory: None, metrics_port: None }, clock, start, out)?;
     let mut desk = Desk::new(plan, clock, start, seen, None);
     desk.follow(&crew);
     let cpu = cpu().saturating_sub(before);

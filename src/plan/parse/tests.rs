@@ -131,7 +131,12 @@ fn each_fault_says_where_what_and_the_way_out() {
         ("target.url=http://u:p@a.example", "a user name"),
         ("target.spawn={command: [], ready: 'http://127.0.0.1:1'}", "`command` is empty"),
         ("target={}", "what is tried?"),
-        ("target.memory={pid: 1, cgroup: /x}", "unknown key `cgroup` (known: ceiling, pid)"),
+        ("target.memory={pid: 1, rss: /x}", "unknown key `rss` (known: ceiling, cgroup, metric, pid)"),
+        (
+            "target.metrics={url: 'http://127.0.0.1:0/', memory: a}",
+            "port 0 is a free one that a spawned target",
+        ),
+        ("expect.refusal.instead=[503]", "cannot be designed and come `instead`"),
         ("target.deadline.form=soap", "unknown form of a deadline `soap`"),
         ("expect.refusal.shed=[429]", "status 429 cannot mean both"),
         ("expect.refusal.shed=[200]", "status 200 is no refusal"),

@@ -13,17 +13,19 @@ pub(super) fn schema() -> Value {
         "a command started for the run and ended with it",
         [
             ("command", list(word("a part of it"), "the program and its arguments")),
-            ("ready", word("the URL that answers once it is up")),
+            (
+                "ready",
+                word("the URL that answers once it is up; port 0: one that is free, told to the command"),
+            ),
+            ("ready_within", form("duration", "how long it may take until it answers; default 30s")),
+            (
+                "config",
+                word(
+                    "a file that becomes its configuration, with ${TENFOLD_TARGET_PORT} and the like filled in",
+                ),
+            ),
             ("url", word("the base URL to send to; default that of `ready`")),
-            ("env", names_to(word("a value"), "its environment, besides ours and TENFOLD_PROVIDER_URL")),
-        ],
-    );
-    let memory = object(
-        &["pid"],
-        "how memory is read where the target is no child of ours",
-        [
-            ("pid", whole("the process; its children count too")),
-            ("ceiling", form("size", "what it may reach")),
+            ("env", names_to(word("a value"), "its environment, besides ours and what tenfold tells it")),
         ],
     );
     let deadline = object(
@@ -47,15 +49,59 @@ pub(super) fn schema() -> Value {
             ("embedded", policy("the reference gateway, as a child process")),
             ("spawn", spawn),
             ("url", word("the address of something already running, without a path")),
-            ("policy", policy("what a `spawn` or `url` target is believed to do")),
+            ("policy", believed()),
             ("request", request()),
             ("deadline", deadline),
-            ("memory", memory),
+            ("memory", memory()),
+            ("metrics", metrics()),
         ],
     );
     schema["oneOf"] =
         json!([{ "required": ["embedded"] }, { "required": ["spawn"] }, { "required": ["url"] }]);
     schema
+}
+
+fn page() -> Value {
+    word(
+        "where metrics are read: a URL, or a path of the target; port 0: one that is free, told to a command",
+    )
+}
+
+fn memory() -> Value {
+    let metric = object(
+        &["url", "name"],
+        "a metric that says it, in bytes",
+        [("url", page()), ("name", word("its name, perhaps with labels: resident_bytes{job=\"gateway\"}"))],
+    );
+    object(
+        &[],
+        "how the target's memory is read: pid, cgroup or metric; without one that of the process tenfold started",
+        [
+            ("pid", whole("the process; its children count too")),
+            ("cgroup", word("the folder of a control group: /sys/fs/cgroup/gateway.slice")),
+            ("metric", metric),
+            ("ceiling", form("size", "what it may reach")),
+        ],
+    )
+}
+
+fn metrics() -> Value {
+    object(
+        &["url"],
+        "what the target says of itself, in the text format of Prometheus; shown next to what is seen from outside",
+        [
+            ("url", page()),
+            ("queue_depth", word("a gauge of the requests that wait in it, perhaps with labels")),
+            ("memory", word("a gauge of its memory in bytes")),
+        ],
+    )
+}
+
+/// The keys of `embedded`, and one of its own.
+fn believed() -> Value {
+    let mut policy = policy("what a `spawn` or `url` target is believed to do");
+    policy["properties"]["slots"] = whole("the calls it makes at once, where nothing else limits it");
+    policy
 }
 
 fn request() -> Value {

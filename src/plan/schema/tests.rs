@@ -30,8 +30,9 @@ target:
   request: { path: /x, model: m, headers: { a: b }, ca_file: /x, insecure: true, health: /h, http: 2,
     connections: 3, streams: 9, sender: hyper, source_addresses: [127.0.0.1] }
   deadline: { header: x-d, form: remaining_s }
-  memory: { pid: 1, ceiling: 1MB }
-  policy: { bound: none, order: fifo, when_full: evict_oldest, recheck: true, codel: { target: 1ms, interval: 1s },
+  memory: { {memory}, ceiling: 1MB }
+  metrics: { url: /m, queue_depth: a, memory: b }
+  policy: { slots: 2, bound: none, order: fifo, when_full: evict_oldest, recheck: true, codel: { target: 1ms, interval: 1s },
             service: { start: 1s, quantile: p99 }, margin: 1s,
             budgets: { tokens_per_minute: 60k, requests_per_minute: 60, concurrent: 9, burst: 1s, window: { fixed: 1m } },
             tenants: [{ name: t, weight: 1, tokens_per_minute: 60k, usual: 1/s, ceiling: 1.2, burst: 1s, window: bucket, counts: passed }],
@@ -40,7 +41,7 @@ target:
             upstream: { attempts: 2, backoff: 1ms, longest: 1s, budget: 10%, lease: 1m }, retry_after: { constant: 1s } }
   {target}
 rehearsal: { scale: 1/2, phases: { a: 1s }, probes: { every: 1, late_by: 1ms } }
-expect: { refusal: { shed: [503], throttled: [429], fast_within: 1ms, marked_by: { x-c: present }, headers: { a: b }, body: { /a: b } } }
+expect: { refusal: { shed: [503], throttled: [429], fast_within: 1ms, instead: [408], marked_by: { x-c: present }, headers: { a: b }, body: { /a: b } } }
 validity: { lag_p99: auto, unsent: 1%, unjoined: 1%, achieved: 99% }
 abort_when: [{ goodput_below: 1%, for: 1s, after: 1s }]
 max_outstanding: 9
@@ -59,7 +60,7 @@ const TARGETS: &[&str] = &[
        share: wrr, tiers: { strict: true, evict: false }, duplicates: attach, cancel: true, keep: { number: 9, bytes: 1MB, age: 1m },
        upstream: { attempts: 2, backoff: 1ms, longest: 1s, budget: 10%, lease: 1m },
        retry_after: { appointment: { reserve: 0.2, returning: { start: 0.1, learn: true } } } }",
-    "spawn: { command: [x], ready: 'http://127.0.0.1:1/h', url: 'http://127.0.0.1:1', env: { A: b } }",
+    "spawn: { command: [x], ready: 'http://127.0.0.1:1/h', url: 'http://127.0.0.1:1', config: c, ready_within: 9s, env: { A: b } }",
     "url: http://127.0.0.1:1",
 ];
 
@@ -73,6 +74,9 @@ const ARRIVALS: &[&str] = &[
     "{ trace: { file: f, format: csv, columns: { time: a, prompt: b, output: c }, clock: seconds, from: 0s, to: 1m,
        speed: 1, rate: 1, zero_tokens: drop } }",
 ];
+
+/// Every way to read memory.
+const MEMORIES: &[&str] = &["pid: 1", "cgroup: /x", "metric: { url: 'http://127.0.0.1:1/m', name: a }"];
 
 /// Both manners of trying again.
 const RETRIES: &[&str] = &[
@@ -107,6 +111,7 @@ fn full(target: usize, arrivals: usize, size: usize) -> String {
     let text = FULL
         .replace("{target}", TARGETS[target % TARGETS.len()])
         .replace("{arrivals}", arrivals)
+        .replace("{memory}", MEMORIES[size % MEMORIES.len()])
         .replace("{retry}", RETRIES[size % RETRIES.len()])
         .replace("{quota}", QUOTAS[size % QUOTAS.len()])
         .replace("{law}", LAWS[size % LAWS.len()])
@@ -249,7 +254,7 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
                     || (joined == "provider.quota" && key == "burst")
                     || joined.starts_with("provider.faults.")
                     || joined.ends_with(".retry")
-                    || joined == "checks"
+                    || ["checks", "target.memory"].contains(&joined.as_str())
                     || joined.starts_with("levers.")
                     || joined == "diff"
                     || of_tenant
@@ -264,10 +269,11 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
 #[test]
 fn every_key_of_the_plans_is_in_the_schema() {
     let schema = plan();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/plans");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("plans");
+    let entries = [folder.clone(), folder.join("real")].map(|folder| std::fs::read_dir(folder).unwrap());
+    let files = entries.into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut count = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+    for path in files.filter(|path| path.extension().is_some_and(|ending| ending == "yaml")) {
         let mut all = Vec::new();
         paths(&yaml::read(&std::fs::read_to_string(&path).unwrap()).unwrap(), &[], &mut all);
         // what a variant sets is described where it is set
@@ -277,7 +283,7 @@ fn every_key_of_the_plans_is_in_the_schema() {
         }
         count += 1;
     }
-    assert!(count >= 2);
+    assert!(count >= 9);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::io;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::tame::tame;
-use super::{Format, Report, Style};
+use super::{Format, Report, Style, sentences};
 
 mod chart;
 mod checks;
@@ -104,6 +104,7 @@ fn body(report: &Report, running: Option<Running>) -> Markup {
         (latency::section(report))
         h2 { "The target's memory, and the run itself" }
         (over_time::memory(report, &times))
+        @for said in sentences::said(report) { p { "The target " (said) "." } }
         (over_time::lag(report, &times))
         (tables::classes(report))
         (tables::forecast(report, &times))
