@@ -159,6 +159,7 @@ mod tests {
                 rate: Rate::parse(rate).unwrap(),
                 lasts: Duration::from_secs(secs),
                 event: false,
+                mix: None,
             }],
         }
     }

@@ -77,7 +77,13 @@ pub(super) fn load(rate: &str, lasts: Duration) -> Load {
         seed: 7,
         arrivals: (constant.build)(None).unwrap(),
         late: Late::Send,
-        phases: vec![Phase { name: "steady".into(), rate: Rate::parse(rate).unwrap(), lasts, event: false }],
+        phases: vec![Phase {
+            name: "steady".into(),
+            rate: Rate::parse(rate).unwrap(),
+            lasts,
+            event: false,
+            mix: None,
+        }],
     }
 }
 

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -334,6 +335,21 @@ pub enum Limit {
 }
 
 impl Plan {
+    /// The same plan with the mix of its event as the usual one, for whoever asks about the event. Who comes when stays.
+    pub fn as_in_event(&self) -> Cow<'_, Self> {
+        if self.load.phases.iter().all(|phase| phase.mix.is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let mut plan = self.clone();
+        plan.requests = self.load.mix_of_event(&self.requests);
+        let usual =
+            || self.requests.classes().iter().map(|class| (class.name.clone(), class.weight)).collect();
+        for phase in &mut plan.load.phases {
+            phase.mix.get_or_insert_with(usual);
+        }
+        Cow::Owned(plan)
+    }
+
     /// The tokens a request holds at most, over all classes.
     pub fn largest_hold(&self) -> Tokens {
         self.requests.classes().iter().map(crate::workload::Class::largest_hold).max().unwrap_or_default()

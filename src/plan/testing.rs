@@ -74,6 +74,7 @@ fn load() -> Load {
         rate: Rate::parse(rate).unwrap(),
         lasts: Duration::from_secs(secs),
         event,
+        mix: None,
     };
     let phases = vec![
         phase("before", "480/min", 2, false),

@@ -22,6 +22,12 @@ fn load(plan: &Plan, keys: &mut BTreeMap<String, String>) {
     if !arrivals.eq_ignore_ascii_case(load.arrivals.name()) {
         keys.insert("load.arrivals".to_owned(), arrivals);
     }
+    for phase in &load.phases {
+        if let Some(mix) = &phase.mix {
+            let words: Vec<_> = mix.iter().map(|(name, weight)| format!("{name} {weight}")).collect();
+            keys.insert(format!("load.phases.{}.mix", phase.name), words.join(", "));
+        }
+    }
     for class in plan.requests.classes() {
         for (key, size) in [("prompt", &class.prompt), ("output", &class.output)] {
             if size.only().is_none() {

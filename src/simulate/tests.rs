@@ -133,6 +133,7 @@ fn flash(deadline: &str, every: u32) -> Plan {
         rate: Rate::parse(rate).unwrap(),
         lasts: Duration::from_secs(secs),
         event,
+        mix: None,
     };
     plan.load.phases = vec![
         phase("before", "100/min", 20, false),

@@ -35,6 +35,7 @@ struct Part {
 impl Flow {
     /// The event of `plan` as it stands, no lever pulled.
     pub fn of(plan: &Plan) -> Self {
+        let plan = &*plan.as_in_event();
         let basis = super::super::Basis::of(plan);
         let total: f64 = plan.requests.classes().iter().map(|class| f64::from(class.weight)).sum();
         let service = &plan.provider.service;

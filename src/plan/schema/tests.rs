@@ -9,7 +9,7 @@ const FULL: &str = "
 tenfold: 1
 name: full
 about: everything
-load: { seed: 1, arrivals: {arrivals}, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true }] }
+load: { seed: 1, arrivals: {arrivals}, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true, mix: { ask: 1 } }] }
 requests:
   - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: {size}, bytes: 60B }, max_tokens: 8, output: { tokens: 8 },
       stream: false, deadline: 9s, patience: 9s,
@@ -127,6 +127,7 @@ fn parsed(text: &str) -> Vec<Fault> {
 /// Maps whose keys are names.
 const FREE: &[&str] = &[
     "load.arrivals.rounds.factors",
+    "load.phases.0.mix",
     "variants.0.set",
     "target.request.headers",
     "target.spawn.env",
