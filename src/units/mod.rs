@@ -19,7 +19,7 @@ mod slab;
 
 pub use amount::{Bytes, Tokens};
 pub use dense::Dense;
-pub use duration::{parse_duration, plain_duration, show_duration};
+pub use duration::{parse_duration, plain_duration, show_duration, span_of};
 pub use meter::{Level, Meter, Periods, Sliding, Window};
 pub use moment::Moment;
 pub use node::{Key, Node, Place, Value};
