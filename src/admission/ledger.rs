@@ -112,6 +112,9 @@ impl Ledger {
     /// Which of its own limits `ask`'s tenant is over, and how long until it is not; `None` if none.
     pub(crate) fn over_own(&self, ask: &Ask) -> Option<(Limit, Duration)> {
         let books = self.tenants.get(usize::from(ask.tenant.0))?;
+        if books.requests.is_none() && books.tokens.is_none() {
+            return None;
+        }
         let wait = |meter: &Option<Meter>, amount| {
             meter.as_ref().map_or(Some(Duration::ZERO), |m| m.time_until(amount))
         };

@@ -21,7 +21,7 @@ mod slab;
 
 pub use amount::{Bytes, Tokens};
 pub use dense::Dense;
-pub use duration::{parse_duration, plain_duration, show_duration};
+pub use duration::{parse_duration, plain_duration, show_duration, span_of};
 pub use exposition::Series;
 pub use meter::{Level, Meter, Periods, Sliding, Window};
 pub use moment::Moment;
