@@ -143,7 +143,7 @@ async fn provider(listener: TcpListener) {
 
 /// A request whose caller waits so long.
 fn request(deadline: Duration) -> Rc<str> {
-    let body = OpenAi.request("m", &openai::prompt(TOKENS.0, BYTES), Tokens::new(TOKENS.1), "u");
+    let body = OpenAi.request("m", &openai::prompt(TOKENS.0, BYTES), Tokens::new(TOKENS.1), "u", false);
     let (path, ms, length) = (openai::PATH, deadline.as_millis(), body.len());
     let head =
         format!("POST {path} HTTP/1.1\r\nhost: g\r\nx-request-timeout-ms: {ms}\r\ncontent-length: {length}");

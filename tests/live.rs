@@ -17,10 +17,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_tenfold");
 
 /// The smoke plan, far shorter, with more of its keys changed.
 fn plan(overrides: &[&str]) -> Plan {
+    short(include_str!("../plans/smoke.yaml"), overrides)
+}
+
+fn short(text: &str, overrides: &[&str]) -> Plan {
     let short =
         ["load.phases.before.for=500ms", "load.phases.promotion.for=2s", "load.phases.after.for=500ms"];
     let overrides: Vec<String> = short.iter().chain(overrides).map(|&set| set.to_owned()).collect();
-    plan::parse(include_str!("../plans/smoke.yaml"), &overrides, &|_| None).unwrap().plan.rehearsed()
+    plan::parse(text, &overrides, &|_| None).unwrap().plan.rehearsed()
 }
 
 fn run_with(plan: &Plan, stop: &Stop, watch: &mut dyn FnMut(&Snapshot)) -> Result<Run, LiveError> {
@@ -102,6 +106,49 @@ fn the_other_api_and_the_other_engine_are_spoken_through_the_whole_chain() {
     );
     let spoken = run.evidence.iter().all(|raw| raw.body.contains("overloaded_error"));
     assert!(!run.evidence.is_empty() && spoken, "{:?}", run.evidence);
+}
+
+/// The plan of streams, as short.
+fn streams(overrides: &[&str]) -> Plan {
+    short(include_str!("../plans/streams.yaml"), overrides)
+}
+
+#[test]
+fn streams_are_read_token_by_token_through_the_whole_chain() {
+    for changes in [&["provider.api=anthropic"][..], &["target.request.sender=reqwest"]] {
+        let run = run(&streams(changes)).unwrap();
+        check_sum(&run);
+        let m = &run.measures;
+        let completed = count(&run, Outcome::Completed);
+        assert!(completed > 20 && count(&run, Outcome::Shed) > 50, "{changes:?} {:?}", m.arrivals);
+        assert_eq!(count(&run, Outcome::Failed), 0, "{changes:?}");
+        let s = &m.streams;
+        assert!(s.whole >= completed && s.first_from_due.count() == s.whole, "{changes:?} {s:?}");
+        assert_eq!((s.flawed, s.without_usage, s.used.get()), (0, 0, 1_200 * s.whole), "{changes:?}");
+        assert_eq!((s.tokens, s.gaps.count()), (40 * s.whole, 39 * s.whole), "{changes:?}");
+        // whoever was served at once waited for the service alone
+        assert!(s.first_from_sent.min() >= Some(199_000), "{changes:?} {:?}", s.first_from_sent.min());
+        let mean = s.gaps.mean().unwrap();
+        assert!((19_000.0..22_000.0).contains(&mean), "{changes:?} {mean}");
+    }
+}
+
+#[test]
+fn whoever_leaves_a_stream_is_seen_leaving_by_the_provider_and_wastes_what_was_made() {
+    let run = run(&streams(&["requests.chat.patience=700ms", "load.phases.after.for=2s"])).unwrap();
+    let m = &run.measures;
+    assert!(count(&run, Outcome::Abandoned) > 20, "{:?}", m.arrivals);
+    let (forwards, charged, wasted) =
+        (m.upstream.forwards, m.upstream.charged.get(), m.upstream.wasted.get());
+    assert_eq!(charged, 1_200 * forwards);
+    // the prompt at least, and not the last tokens: nobody stayed for them
+    assert!((1_160 * forwards..1_199 * forwards).contains(&wasted), "{wasted} of {forwards}");
+    assert!(
+        m.streams.tokens > 0 && m.streams.tokens < 40 * forwards && m.streams.whole == 0,
+        "{:?}",
+        m.streams
+    );
+    assert_eq!((m.open_at_end.ghosts, m.open_at_end.at_provider), (0, 0));
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn what_is_kept_of_a_request_is_what_preflight_reckons_with() {
     for bytes in [300, 6_000, 20_000] {
         let (provider, address) = started().unwrap();
         let mut streams: Vec<_> = (0..10).map(|_| TcpStream::connect(&address).unwrap()).collect();
-        let body = OpenAi.request("m", &"w ".repeat(bytes / 2), Tokens::new(4), "u");
+        let body = OpenAi.request("m", &"w ".repeat(bytes / 2), Tokens::new(4), "u", false);
         call(&mut streams, &body, 300).unwrap();
         let before = provider.anonymous().unwrap();
         call(&mut streams, &body, REQUESTS).unwrap();

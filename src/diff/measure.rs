@@ -82,6 +82,9 @@ pub const ALL: &[Measure] = &[
     }),
     latency("completed.p50", Better::Less, Tolerance::Share(0.02), |run| &run.completed_us, 0.5),
     latency("completed.p99", Better::Less, Tolerance::Share(0.02), |run| &run.completed_us, 0.99),
+    latency("first_token.p50", Better::Less, Tolerance::Share(0.02), |run| &run.first_token_us, 0.5),
+    latency("first_token.p99", Better::Less, Tolerance::Share(0.02), |run| &run.first_token_us, 0.99),
+    latency("token_gap.p99", Better::Less, Tolerance::Share(0.05), |run| &run.token_gap_us, 0.99),
     latency("refusal.p50", Better::Less, Tolerance::Amount(0.000_5), |run| &run.refusal_us, 0.5),
     measure("onset.after", Unit::Seconds, Better::Neutral, Tolerance::Share(0.02), |run| {
         run.onset.map(|(_, after)| after)

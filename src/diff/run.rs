@@ -55,6 +55,10 @@ pub struct Run {
     pub completed_us: Hist,
     /// Microseconds from sending to a refusal.
     pub refusal_us: Hist,
+    /// Microseconds from the due time to the first token of streamed answers.
+    pub first_token_us: Hist,
+    /// Microseconds from one token to the next.
+    pub token_gap_us: Hist,
     /// Microseconds requests were sent late.
     pub lag_us: Hist,
     /// Goodput by window over the steady part of the event.

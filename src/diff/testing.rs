@@ -48,6 +48,8 @@ pub(crate) fn run(seed: u64) -> Run {
         told_median_s: Some(7),
         completed_us: times(&[2_900_000, 20_000_000, 22_000_000]),
         refusal_us: times(&[900, 1_000, 1_100]),
+        first_token_us: Hist::default(),
+        token_gap_us: Hist::default(),
         lag_us: times(&[300, 400]),
         goodput: None,
         checks: vec![check("shedding.fast", "ms", 1.1), check("goodput.floor", "share", 0.997)],

@@ -10,6 +10,7 @@ use tokio::time::Sleep;
 use super::metrics::CallEnd;
 use super::ticket::Ticket;
 use crate::admission::Failure;
+use crate::provider::wire::{Api, Close, Transcript};
 
 /// Why a body broke off.
 type Broken = Box<dyn std::error::Error + Send + Sync>;
@@ -24,7 +25,7 @@ pub(crate) enum Body {
 }
 
 /// A provider's answer on its way to the caller. The hold is kept until its end; if this is dropped before, the
-/// caller has left, and the call to the provider is cancelled with it.
+/// caller has left, and the call to the provider is cancelled with it, unless a stream had said its last event.
 #[derive(Debug)]
 pub(crate) struct Passing {
     /// What was read already.
@@ -32,6 +33,8 @@ pub(crate) struct Passing {
     upstream: reqwest::Body,
     open: Option<(Ticket, Ending)>,
     until: Pin<Box<Sleep>>,
+    /// What was heard of a stream of events.
+    heard: Option<(&'static dyn Api, Transcript)>,
 }
 
 /// What the end of a provider's answer means.
@@ -50,32 +53,62 @@ impl From<Bytes> for Body {
 }
 
 impl Passing {
-    /// Passes on `first` and then the rest of `upstream`, until it ends or `until` comes, and then closes `ticket`.
+    /// Passes on `first` and then the rest of `upstream`, until it ends or `until` comes, and then closes the ticket. A
+    /// stream of events is listened to as `heard` has it.
     pub(crate) fn new(
         first: Bytes,
         upstream: reqwest::Body,
-        ticket: Ticket,
-        ending: Ending,
+        open: (Ticket, Ending),
         until: Pin<Box<Sleep>>,
+        heard: Option<&'static dyn Api>,
     ) -> Self {
-        Self { first, upstream, open: Some((ticket, ending)), until }
+        let heard = heard.map(|api| (api, Transcript::new(api)));
+        Self { first, upstream, open: Some(open), until, heard }
     }
 
     /// A body of known length is not asked again after its last byte.
     fn close_at_last_byte(&mut self) {
         let rest = http_body::Body::size_hint(&self.upstream).exact();
         if http_body::Body::is_end_stream(&self.upstream) || rest == Some(0) {
-            self.close(None);
+            self.ended();
         }
     }
 
     /// The answer has ended; or it did not, for the reason that is given.
     fn close(&mut self, unended: Option<CallEnd>) {
+        let used = self.heard.as_ref().and_then(|(_, heard)| heard.used());
         match (self.open.take(), unended) {
+            // it broke off after it had said what it used
+            (Some((ticket, Ending::Success)), Some(_)) if used.is_some() => ticket.settled(used, None),
             (Some((ticket, _)), Some(end)) => ticket.failed(Failure::Unknown, end),
-            (Some((ticket, Ending::Success)), None) => ticket.settled(None, None),
+            (Some((ticket, Ending::Success)), None) => ticket.settled(used, None),
             (Some((ticket, Ending::Failure(how, end))), None) => ticket.failed(how, end),
             (None, _) => {}
+        }
+    }
+
+    /// The stream has ended. An error inside it may have cost tokens, like one that has a status.
+    fn ended(&mut self) {
+        let close = self.heard.as_mut().map(|(_, heard)| {
+            heard.finish();
+            heard.close()
+        });
+        self.close((close == Some(Close::Error)).then_some(CallEnd::ServerError));
+    }
+
+    /// What is said to the caller of a stream whose time is up; nothing where it would be mixed up with an event that has
+    /// begun.
+    fn last_words(&self) -> Option<Bytes> {
+        let (api, heard) = self.heard.as_ref()?;
+        heard.is_between_events().then(|| api.out_of_time().into())
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        // whoever has read the last event need not wait for the end of the body
+        if self.heard.as_ref().is_some_and(|(_, heard)| heard.has_ended()) {
+            self.ended();
         }
     }
 }
@@ -93,12 +126,21 @@ impl http_body::Body for Passing {
             self.close_at_last_byte();
             return Poll::Ready(Some(Ok(Frame::data(first))));
         }
+        if self.open.is_none() && self.heard.is_some() {
+            return Poll::Ready(None);
+        }
         if self.until.as_mut().poll(cx).is_ready() {
             self.close(Some(CallEnd::Timeout));
+            if let Some(words) = self.last_words() {
+                return Poll::Ready(Some(Ok(Frame::data(words))));
+            }
             return Poll::Ready(Some(Err("the deadline came before the end of the answer".into())));
         }
         match ready!(Pin::new(&mut self.upstream).poll_frame(cx)) {
             Some(Ok(frame)) => {
+                if let (Some((_, heard)), Some(data)) = (&mut self.heard, frame.data_ref()) {
+                    heard.feed(data);
+                }
                 self.close_at_last_byte();
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -107,7 +149,7 @@ impl http_body::Body for Passing {
                 Poll::Ready(Some(Err(error.into())))
             }
             None => {
-                self.close(None);
+                self.ended();
                 Poll::Ready(None)
             }
         }

@@ -101,7 +101,7 @@ impl Gateway {
 /// Passes a provider's answer back and closes the ticket at its end. An error of the caller's cost nothing; an error of
 /// the provider's may have cost its tokens.
 async fn pass_back(
-    api: &dyn Api,
+    api: &'static dyn Api,
     answer: reqwest::Response,
     ticket: Ticket,
     mut until: Pin<Box<Sleep>>,
@@ -144,8 +144,10 @@ async fn pass_back(
         }
         Begun::More(first) => {
             ticket.streams();
-            let mut passed =
-                Response::new(Body::Passing(Box::new(Passing::new(first, body, ticket, ending, until))));
+            // what a stream used stands in its last events
+            let heard = (streams && status.is_success()).then_some(api);
+            let passing = Passing::new(first, body, (ticket, ending), until, heard);
+            let mut passed = Response::new(Body::Passing(Box::new(passing)));
             *passed.status_mut() = status;
             *passed.headers_mut() = headers;
             Reply::Passing(passed)

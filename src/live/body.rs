@@ -44,7 +44,7 @@ impl Template {
     ///
     /// If no prompt can be made that counts as it should.
     pub(super) fn new(api: &dyn Api, model: &str, class: &Class, count: Count) -> Result<Self, LiveError> {
-        let whole = api.request(model, PROMPT, class.max_tokens, ID);
+        let whole = api.request(model, PROMPT, class.max_tokens, ID, class.stream);
         // members are sorted, and in every API the prompt comes before the id
         let (head, rest) = whole.split_once(PROMPT).unwrap_or((&whole, ""));
         let (between, tail) = rest.split_once(ID).unwrap_or((rest, ""));

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::body::{Template, Written};
+use super::listening::{self, Pulse};
 use super::request::{Errand, Wire};
 use super::run::Stop;
 use super::sender::Outgoing;
@@ -114,6 +115,9 @@ fn once(chain: Chain<'_>, nth: u16, stop: &Stop) -> Result<Carriers, String> {
             match how {
                 Broken::TooLarge => "answered with more than 1 MiB",
                 Broken::Cut => "gave an answer that is cut short or no HTTP",
+                Broken::NoStream => "gave no stream, though one was asked for",
+                Broken::Empty => "began a stream that ended before anything came",
+                Broken::ErrorInside => "gave an error inside a success",
                 Broken::Reset => "reset the connection",
                 _ => "closed the connection without an answer",
             }
@@ -159,9 +163,15 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     let talk = async {
         let mut reply = chain.wire.sender.send(Box::new(Outgoing { headers, body })).await?;
         let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
+        let (api, expect) = (chain.plan.provider.api, &chain.plan.expect.refusal);
+        if class.stream && status == 200 {
+            // nobody listens to its tokens
+            let pulse = Pulse::new(Attempt { seq: SEQ, nth }, mpsc::channel().0);
+            let (answer, _) = listening::answer(api, reply, &headers, pulse, expect, chain.clock).await?;
+            return Ok((status, answer.usable, String::new()));
+        }
         let body = client::whole_body(reply).await?;
-        let answer =
-            reading::answer(chain.plan.provider.api, status, &headers, &body, &chain.plan.expect.refusal);
+        let answer = reading::answer(api, status, &headers, &body, expect);
         Ok((status, answer.usable, String::from_utf8_lossy(&body).into_owned()))
     };
     let until: Moment = chain.clock.now() + patience;

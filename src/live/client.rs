@@ -1,7 +1,7 @@
 //! The callers: one runtime on one thread, an exchange a task. It never waits for an answer in order to send.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -12,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use super::body::{Template, Written};
 use super::comebacks::{self, Comeback, Comebacks, RETRY_COUNT, Told};
 use super::evidence::{Evidence, Locker};
+use super::listening::{self, Pulse};
 use super::pacer::{Departure, Fate, Pacer, fate};
 use super::pacing::{self, Paced, Timer};
 use super::request::{Errand, Wire};
@@ -141,8 +142,10 @@ impl Callers {
         let class = self.mix.class(departure.class);
         let leaves = self.clock.tokio_instant(due + class.patience);
         let written = Written::new(attempt, self.clock, self.out.clone());
+        let opened = AtomicBool::new(false);
+        let talk = self.talk(departure, class, begun, &written, &opened);
         // dropping the exchange closes its connection
-        let result = tokio::time::timeout_at(leaves, self.talk(departure, class, begun, &written)).await;
+        let result = tokio::time::timeout_at(leaves, talk).await;
         let (mut at, mut told) = (self.clock.now(), Told::default());
         let sighting = match result {
             Ok(Err(Trouble::Exhausted)) if written.at().is_none() => {
@@ -164,6 +167,8 @@ impl Callers {
             }
         };
         let comeback = match (&class.on_refusal, &sighting) {
+            // no SDK repeats what has begun to stream
+            (OnRefusal::Retry(_), _) if opened.into_inner() => Comeback::None,
             (OnRefusal::Retry(_), ended) => self.comes_back(departure, at, ended, &told),
             (OnRefusal::GiveUp, Sighting::Answered { answer, .. }) => {
                 self.perhaps_return(departure, at, answer, &written);
@@ -216,9 +221,17 @@ impl Callers {
         class: &Class,
         now: Moment,
         written: &Arc<Written>,
+        opened: &AtomicBool,
     ) -> Result<(Answer, Told, Moment), Trouble> {
         let mut reply = self.wire.sender.send(self.outgoing(departure, class, now, written)).await?;
         let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
+        if class.stream && status == 200 {
+            opened.store(true, Ordering::Relaxed);
+            let pulse = Pulse::new(departure.attempt, self.out.clone());
+            let (answer, at) =
+                listening::answer(self.api, reply, &headers, pulse, &self.expect, self.clock).await?;
+            return Ok((answer, Told::default(), at));
+        }
         let body = whole_body(reply).await?;
         let at = self.clock.now();
         if self.refusal(status) {

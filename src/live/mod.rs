@@ -15,6 +15,7 @@ mod crew;
 mod desk;
 mod error;
 mod evidence;
+mod listening;
 mod log;
 mod memory;
 mod metrics;

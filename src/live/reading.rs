@@ -37,6 +37,7 @@ pub(super) fn answer(
             true => shape(headers, json.as_ref(), expect),
             false => Ok(()),
         },
+        streamed: None,
     }
 }
 

@@ -18,6 +18,7 @@ use super::target::{Start, Target};
 use super::wall::Stamp;
 use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, ProviderShell, Seen};
 use crate::measure::{Measures, Snapshot};
+use crate::observe::Sighting;
 use crate::plan::Plan;
 use crate::units::Moment;
 
@@ -120,6 +121,7 @@ pub fn run(
     // pings, memory and requests share the channel; this end keeps none of it open
     let (mut stage, wire) = Stage::set(plan, options, clock, &out, stop)?;
     let start = clock.now() + lead(plan);
+    stage.provider.begin(start);
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
     let goal = Goal {
         base: &stage.target.base,
@@ -223,7 +225,10 @@ fn provider(
     let tell = move |arrived: Arrived| {
         // nobody listens any more once the run is over
         if arrived.id.seq == canary::SEQ {
-            let _ = canaries.send(arrived);
+            // that it left, too, is of no consequence: it has been given up
+            if matches!(arrived.sighting, Sighting::AtProvider { .. }) {
+                let _ = canaries.send(arrived);
+            }
         } else {
             let _ = out.send(Seen::Sighting(arrived.sighting));
         }

@@ -24,8 +24,10 @@ impl Seen {
     /// The same on the load's own time line, which begins at `start`. What came before it is at its beginning.
     pub(super) fn since(mut self, start: Moment) -> Self {
         let moved = |at: Moment| Moment::ZERO + at.since(start);
-        if let Self::Sighting(Sighting::AtProvider { until, .. }) = &mut self {
-            *until = moved(*until);
+        match &mut self {
+            Self::Sighting(Sighting::AtProvider { until, .. }) => *until = moved(*until),
+            Self::Sighting(Sighting::Tokens { first: Some(first), .. }) => *first = moved(*first),
+            _ => {}
         }
         let at = self.at();
         *at = moved(*at);
@@ -41,6 +43,8 @@ impl Seen {
                 | Sighting::Unsent { at, .. }
                 | Sighting::Sent { at, .. }
                 | Sighting::AtProvider { at, .. }
+                | Sighting::CutOff { at, .. }
+                | Sighting::Tokens { at, .. }
                 | Sighting::Answered { at, .. }
                 | Sighting::Left { at, .. }
                 | Sighting::Broken { at, .. },

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::plan::{DeadlineForm, DeadlineHeader, Expect, Plan, Target, TargetKind, TargetRequest, Validity};
 use crate::provider::wire::openai::OpenAi;
-use crate::provider::{self, Charge, Count, Engine, Quota, Service, Window};
+use crate::provider::{self, Count, Engine, Quota, Service};
 use crate::units::{Faults, Key, Node, Place, Rate, Ratio, Read as _, Reader, Share, Value};
 use crate::workload::{Late, Load, Mix, Phase, Probes, arrivals};
 
@@ -94,6 +94,15 @@ pub(super) fn mix(deadline: &str) -> Mix {
 
 /// The same, and this is what its refused callers do.
 pub(super) fn mix_with(deadline: &str, on_refusal: &str) -> Mix {
+    class_with(deadline, on_refusal, false)
+}
+
+/// The same, whose answers are streamed.
+pub(super) fn mix_streaming(deadline: &str, on_refusal: &str) -> Mix {
+    class_with(deadline, on_refusal, true)
+}
+
+fn class_with(deadline: &str, on_refusal: &str, stream: bool) -> Mix {
     let place = Place::File { line: 1, column: 1 };
     let node = |value| Node { place: place.clone(), value };
     let text = |text: &str| node(Value::Text { text: text.into(), plain: true });
@@ -106,6 +115,7 @@ pub(super) fn mix_with(deadline: &str, on_refusal: &str) -> Mix {
         ("prompt", map(vec![("tokens", text("8"))])),
         ("max_tokens", text("4")),
         ("deadline", text(deadline)),
+        ("stream", text(&stream.to_string())),
         ("on_refusal", crate::plan::yaml::read(on_refusal).unwrap()),
     ]);
     let (list, faults) = (node(Value::List(vec![class])), Faults::default());

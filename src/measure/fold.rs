@@ -3,7 +3,7 @@ use std::fmt;
 use super::{Measures, Snapshot, Vital};
 use crate::observe::{Gauge, Ghost, Joiner, Record, Sighting};
 use crate::plan::Plan;
-use crate::units::Moment;
+use crate::units::{Moment, Tokens};
 
 /// Joins and measures a run as it goes.
 #[derive(Debug)]
@@ -64,8 +64,15 @@ impl Fold {
         if let Sighting::Unsent { why, .. } = sighting {
             self.measures.unsent.note(why);
         }
+        if let Sighting::Tokens { gaps, .. } = &sighting {
+            self.measures.gaps(gaps);
+        }
         self.pass(at);
         self.joiner.see(&sighting, &mut self.ended);
+        let spared = self.joiner.take_spared();
+        if spared > Tokens::ZERO {
+            self.measures.spared(spared);
+        }
         self.stand(at);
         if !self.ended.is_empty() || self.joiner.ghosts() > 0 {
             self.drain();
@@ -152,7 +159,6 @@ mod tests {
     use super::super::testing::{sightings, smoke};
     use super::*;
     use crate::observe::Attempt;
-    use crate::units::Tokens;
 
     #[test]
     fn what_is_joined_is_measured_and_forgotten() {

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use super::{
-    Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Told, Trouble,
-    UnsentBy, Upstream, Vital, Vitals, Windows,
+    Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Streams, Told,
+    Trouble, UnsentBy, Upstream, Vital, Vitals, Windows,
 };
-use crate::observe::{Attempt, Depth, Gauge, Ghost, Outcome, Record};
+use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Outcome, Record};
 use crate::plan::Plan;
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
@@ -52,6 +52,8 @@ pub struct Measures {
     pub failures: Failures,
     /// Latency by outcome.
     pub latencies: Latencies,
+    /// Streamed answers.
+    pub streams: Streams,
     /// Microseconds an attempt was sent late: our own doing.
     pub lag: Hist,
     /// The rate that was planned and the one that was reached.
@@ -95,6 +97,7 @@ impl Measures {
             windows: Windows::default(),
             failures: Failures::default(),
             latencies: Latencies::default(),
+            streams: Streams::default(),
             lag: Hist::default(),
             pace: Pace::default(),
             classes: vec![PerClass::default(); frame.classes()],
@@ -143,6 +146,7 @@ impl Measures {
         self.pace(record);
         self.failures.record(record);
         self.latencies.record(record);
+        self.streams.record(record);
         self.refusals.record(record, &self.frame, self.depths.drained, &mut self.examples);
         self.returns.record(record, &self.frame, &mut self.examples);
         self.told.record(record);
@@ -172,6 +176,16 @@ impl Measures {
         self.upstream.charged += ghost.charged;
         self.upstream.wasted += ghost.charged;
         self.refusals.ghost(ghost, &mut self.examples);
+    }
+
+    /// Takes in times from one token to the next.
+    pub fn gaps(&mut self, gaps: &Gaps) {
+        self.streams.gaps(gaps);
+    }
+
+    /// A call was cut off after its request had been counted: these tokens were not made, and are not wasted.
+    pub fn spared(&mut self, tokens: Tokens) {
+        self.upstream.wasted = self.upstream.wasted - tokens;
     }
 
     fn count(&mut self, record: &Record, good: bool) {
@@ -282,6 +296,7 @@ impl Measures {
         self.windows.add(&other.windows);
         self.failures.add(&other.failures);
         self.latencies.add(&other.latencies);
+        self.streams.add(&other.streams);
         self.lag.add(&other.lag);
         self.unsent.add(&other.unsent);
         for at in other.pace.due.into_iter().flat_map(<[Moment; 2]>::from) {

@@ -18,6 +18,7 @@ mod refusals;
 mod returns;
 mod said;
 mod snapshot;
+mod streams;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
 pub use said::{Gauged, Said};
 pub use snapshot::{Recent, Snapshot};
+pub use streams::Streams;
 pub use told::{Returned, Told};
 pub use unsent::UnsentBy;
 pub use vitals::{Memory, Pings, Vital, Vitals};

@@ -189,6 +189,9 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         retry_after: refused.then_some(crate::observe::RetryAfter::After(Duration::from_secs(7))),
         broken: None,
         shape: Ok(()),
+        first_token: None,
+        tokens: 0,
+        streamed: None,
         charged: Tokens::new(if served { 1_200 } else { 0 }),
         wasted: Tokens::ZERO,
     }
@@ -278,6 +281,7 @@ pub(crate) fn sightings(seq: u64, due_ms: u64, took_ms: u64, status: u16) -> Vec
         usable: status == 200,
         marked: true,
         shape: Ok(()),
+        streamed: None,
     };
     vec![
         Sighting::Due { attempt, at, class: ClassId(0), hold: Tokens::new(1_200), probe: false },

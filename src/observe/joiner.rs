@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 mod attempts;
+mod gone;
 
 use self::attempts::Attempts;
 
@@ -74,6 +75,8 @@ pub struct Joiner {
     /// First due times of callers who mean to try again, by arrival.
     returning: BTreeMap<u64, Moment>,
     ghosts: Vec<Ghost>,
+    /// Tokens that were counted as wasted and never made.
+    spared: Tokens,
     strays: u64,
     gauge: Gauge,
 }
@@ -104,6 +107,10 @@ struct Open {
     at_provider: Option<Moment>,
     busy_until: Option<Moment>,
     charged: Tokens,
+    /// What calls cost that were cut off.
+    cut: Tokens,
+    first_token: Option<Moment>,
+    tokens: u64,
 }
 
 /// An attempt that has ended for its caller.
@@ -112,6 +119,8 @@ struct Gone {
     class: ClassId,
     due: Moment,
     outcome: Outcome,
+    /// Its call at the provider that goes on, and what of it is counted as wasted.
+    call: Option<(Moment, Tokens)>,
 }
 
 impl Joiner {
@@ -140,6 +149,7 @@ impl Joiner {
             next_end: None,
             returning: BTreeMap::new(),
             ghosts: Vec::new(),
+            spared: Tokens::ZERO,
             strays: 0,
             gauge: Gauge::default(),
         }
@@ -157,6 +167,13 @@ impl Joiner {
             Sighting::AtProvider { at, until, charged, refused, faulty, .. } => {
                 let turned = refused.then_some(if *faulty { Turned::ByFault } else { Turned::ForQuota });
                 self.at_provider(attempt, *at, *until, *charged, turned);
+            }
+            Sighting::CutOff { spent, .. } => self.cut_off(attempt, *spent),
+            Sighting::Tokens { first, gaps, .. } => {
+                if let Some(open) = self.open.get_mut(attempt) {
+                    open.first_token = open.first_token.or(*first);
+                    open.tokens += gaps.count() + u64::from(first.is_some());
+                }
             }
             Sighting::Again { .. } => self.again(attempt),
             Sighting::Answered { at, answer, .. } => {
@@ -180,6 +197,11 @@ impl Joiner {
     /// Requests that reached the provider after they had ended, since this was last asked.
     pub fn take_ghosts(&mut self) -> Vec<Ghost> {
         std::mem::take(&mut self.ghosts)
+    }
+
+    /// Tokens that had been counted as wasted and were never made, since this was last asked: their calls were cut off.
+    pub fn take_spared(&mut self) -> Tokens {
+        std::mem::take(&mut self.spared)
     }
 
     /// How many there are of those.
@@ -249,6 +271,9 @@ impl Joiner {
             at_provider: None,
             busy_until: None,
             charged: Tokens::ZERO,
+            cut: Tokens::ZERO,
+            first_token: None,
+            tokens: 0,
         };
         self.open.insert(attempt, open);
     }
@@ -304,28 +329,6 @@ impl Joiner {
         }
     }
 
-    fn late_at_provider(
-        &mut self,
-        attempt: Attempt,
-        at: Moment,
-        until: Moment,
-        charged: Tokens,
-        refused: bool,
-    ) {
-        let Some(gone) = self.gone.get(attempt) else {
-            self.strays += 1;
-            return;
-        };
-        let Gone { class, due, outcome } = *gone;
-        self.ghosts.push(Ghost { attempt, class, due, at, outcome, charged, refused });
-        if self.linger.left == Duration::MAX && !refused {
-            self.gone.remove(attempt);
-        }
-        if until > at && self.call(until, attempt, true).is_none() {
-            self.gauge.ghosts += 1;
-        }
-    }
-
     fn end(&mut self, attempt: Attempt, at: Moment, ending: Ending, ended: &mut Vec<Record>) {
         if let Some(open) = self.open.remove(attempt) {
             self.close(attempt, &open, at, ending, ended);
@@ -340,15 +343,19 @@ impl Joiner {
         if open.in_gateway {
             self.gauge.depth = less(self.gauge.depth, open.hold);
         }
-        let mut wasted = Tokens::ZERO;
+        let counts = ending.outcome != Outcome::Unfinished;
+        // what was cut off was for nobody, whatever became of another call
+        let mut wasted = if counts { open.cut.min(open.charged) } else { Tokens::ZERO };
+        let mut call = None;
         if let Some(until) = open.busy_until {
             // the provider goes on: for nobody
             self.call(until, attempt, true);
             self.gauge.at_provider -= 1;
             self.gauge.ghosts += 1;
-            if ending.outcome != Outcome::Unfinished {
+            if counts {
                 wasted = open.charged;
             }
+            call = Some((until, wasted));
         }
         let left = match ending.outcome {
             Outcome::Abandoned | Outcome::Failed => true,
@@ -362,7 +369,8 @@ impl Joiner {
         };
         let linger = if left { self.linger.left } else { self.linger.ended };
         if !linger.is_zero() {
-            self.gone.insert(attempt, Gone { class: open.class, due: open.due, outcome: ending.outcome });
+            self.gone
+                .insert(attempt, Gone { class: open.class, due: open.due, outcome: ending.outcome, call });
             if linger < Duration::MAX {
                 self.forget[usize::from(left)].push_back((at + linger, attempt));
             }
@@ -396,6 +404,9 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         at_provider: open.at_provider,
         upstream_attempts: open.visits,
         upstream_refusals: open.refusals,
+        first_token: open.first_token,
+        tokens: open.tokens,
+        streamed: ending.streamed,
         ended,
         outcome: ending.outcome,
         status: ending.status,

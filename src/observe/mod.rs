@@ -4,11 +4,13 @@
 //! gateway, at the provider, ended, or a ghost), and hands out a [`Record`] for each that has ended. Queue depth is what
 //! stands in the first state: seen from outside, with no instrument in the gateway.
 
+mod gaps;
 mod joiner;
 mod outcome;
 mod record;
 mod sighting;
 
+pub use gaps::Gaps;
 pub use joiner::{Gauge, Ghost, Joiner};
 pub use record::{Depth, Outcome, Record};
-pub use sighting::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
+pub use sighting::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Streamed, Unsent};

@@ -1,4 +1,4 @@
-use super::{Answer, Broken, Outcome, Reason, RetryAfter};
+use super::{Answer, Broken, Outcome, Reason, RetryAfter, Streamed};
 use crate::plan::Refusal;
 use crate::units::Moment;
 
@@ -10,12 +10,13 @@ pub(super) struct Ending {
     pub(super) broken: Option<Broken>,
     pub(super) retry_after: Option<RetryAfter>,
     pub(super) shape: Result<(), String>,
+    pub(super) streamed: Option<Streamed>,
 }
 
 impl Ending {
     /// An end without an answer.
     pub(super) const fn bare(outcome: Outcome) -> Self {
-        Self { outcome, status: None, broken: None, retry_after: None, shape: Ok(()) }
+        Self { outcome, status: None, broken: None, retry_after: None, shape: Ok(()), streamed: None }
     }
 
     /// An end without a whole answer.
@@ -60,5 +61,6 @@ pub(super) fn of(
         broken: None,
         retry_after: answer.retry_after.clone(),
         shape: answer.shape.clone(),
+        streamed: answer.streamed.clone(),
     }
 }

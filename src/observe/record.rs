@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Attempt, Broken, RetryAfter};
+use super::{Attempt, Broken, RetryAfter, Streamed};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -96,6 +96,12 @@ pub struct Record {
     pub upstream_attempts: u32,
     /// How often the provider refused it.
     pub upstream_refusals: u32,
+    /// When the first token of a streamed answer was read.
+    pub first_token: Option<Moment>,
+    /// Tokens that were read of a streamed answer, each a piece of content.
+    pub tokens: u64,
+    /// What a streamed answer that came to its end says of itself.
+    pub streamed: Option<Streamed>,
     /// When it ended for its caller; the end of the run if it had not.
     pub ended: Moment,
     /// What became of it.

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use super::Gaps;
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -15,8 +16,9 @@ pub struct Attempt {
 /// What one side saw of a request. Both evaluators, live and simulated, say all they know in these.
 ///
 /// For each attempt there is exactly one `Due`; then `Unsent`, or `Sent` followed by exactly one of `Answered`, `Left`
-/// and `Broken` (or none, if the run ended first). `AtProvider` may come any number of times. A caller that will try
-/// again by its own rule says so (`Again`) before the end of the attempt.
+/// and `Broken` (or none, if the run ended first). `AtProvider` may come any number of times, and `CutOff` after each.
+/// `Tokens` may come any number of times before the end. A caller that will try again by its own rule says so (`Again`)
+/// before the end of the attempt.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sighting {
     /// It is to be sent now.
@@ -64,6 +66,26 @@ pub enum Sighting {
         faulty: bool,
         /// The deadline it was told, as remaining time.
         budget: Option<Duration>,
+    },
+    /// The provider saw the call leave before the end of its answer. Only a provider that streams sees it.
+    CutOff {
+        /// Which.
+        attempt: Attempt,
+        /// When.
+        at: Moment,
+        /// Tokens of the prompt, and of the answer until then.
+        spent: Tokens,
+    },
+    /// The caller has read some more of a streamed answer.
+    Tokens {
+        /// Which.
+        attempt: Attempt,
+        /// When the last of these was read.
+        at: Moment,
+        /// When the very first was read, if it is among them.
+        first: Option<Moment>,
+        /// The times between them, each from the one before: as many as there are, less the very first.
+        gaps: Box<Gaps>,
     },
     /// The caller has an answer, whole or not.
     Answered {
@@ -131,11 +153,17 @@ pub enum Broken {
     Cut,
     /// The answer was larger than is read.
     TooLarge,
+    /// A success, and an error inside it.
+    ErrorInside,
+    /// A stream was asked for, and ended before anything came.
+    Empty,
+    /// A stream was asked for, and what came is none.
+    NoStream,
 }
 
 impl Broken {
     /// All of them, in order.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Refused,
         Self::Unresolved,
         Self::Untrusted,
@@ -145,6 +173,9 @@ impl Broken {
         Self::Closed,
         Self::Cut,
         Self::TooLarge,
+        Self::ErrorInside,
+        Self::Empty,
+        Self::NoStream,
     ];
 
     /// Its words in reports.
@@ -159,6 +190,9 @@ impl Broken {
             Self::Closed => "closed without an answer",
             Self::Cut => "answer cut short",
             Self::TooLarge => "answer too large",
+            Self::ErrorInside => "error inside a success",
+            Self::Empty => "stream without an event",
+            Self::NoStream => "no stream, though one was asked for",
         }
     }
 }
@@ -179,6 +213,18 @@ pub struct Answer {
     pub marked: bool,
     /// Whether a refusal has the designed form (`expect.refusal`); the first thing that differs if not.
     pub shape: Result<(), String>,
+    /// What a streamed answer says of itself; `None` of one that came whole.
+    pub streamed: Option<Streamed>,
+}
+
+/// What a streamed answer that has come to its end says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Streamed {
+    /// Tokens it used, prompt and answer together, if it said so.
+    pub used: Option<Tokens>,
+    /// Whether its form was not as the API has it, though its content came whole: its end was not marked, or not marked
+    /// off, or there were bytes that are no text.
+    pub flawed: bool,
 }
 
 /// A `Retry-After` header.
@@ -212,6 +258,8 @@ impl Sighting {
             | Self::Sent { at, .. }
             | Self::AtProvider { at, .. }
             | Self::Again { at, .. }
+            | Self::CutOff { at, .. }
+            | Self::Tokens { at, .. }
             | Self::Answered { at, .. }
             | Self::Left { at, .. }
             | Self::Broken { at, .. } => *at,
@@ -226,6 +274,8 @@ impl Sighting {
             | Self::Sent { attempt, .. }
             | Self::AtProvider { attempt, .. }
             | Self::Again { attempt, .. }
+            | Self::CutOff { attempt, .. }
+            | Self::Tokens { attempt, .. }
             | Self::Answered { attempt, .. }
             | Self::Left { attempt, .. }
             | Self::Broken { attempt, .. } => *attempt,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::address::Address;
 use super::{Plan, TargetKind};
 use crate::admission::{self, bounds};
-use crate::provider::Count;
+use crate::provider::{Count, Engine};
 use crate::units::{Faults, Node, Place, Rate, Tokens, Value, nearest, plain_duration, show_duration};
 use crate::workload::{Class, MOST_BYTES};
 
@@ -32,6 +32,7 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     across.trace(faults);
     across.headers(faults);
     across.provider(faults, warnings);
+    across.streams(faults);
     across.pages(faults);
     across.bound(warnings);
     across.service(warnings);
@@ -280,6 +281,24 @@ impl Across<'_> {
                 target.host, provider.listen,
             );
             warnings.add(self.place("provider.listen"), "provider.listen", message);
+        }
+    }
+
+    /// Who asks for a stream needs a provider that gives one. What is behind a gateway that runs elsewhere is its own
+    /// affair.
+    fn streams(&self, faults: &Faults) {
+        let elsewhere = matches!(self.plan.target.kind, TargetKind::Url { .. });
+        if self.plan.provider.engine == Engine::Stream || elsewhere {
+            return;
+        }
+        for (path, class) in self.classes().filter(|(_, class)| class.stream) {
+            let path = format!("{path}.stream");
+            let message = format!(
+                "`{}` asks for streamed answers, and `provider.engine: wiremock` sends them whole: write \
+                 `provider: {{ engine: stream }}`, or `stream: false`",
+                class.name
+            );
+            faults.add(self.place(&path), path, message);
         }
     }
 

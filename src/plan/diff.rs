@@ -19,6 +19,8 @@ pub const MEASURES: &[Measured] = &[
     measured("completed.p99", "99th percentile of the same", Amounts::Time, false),
     measured("completed.share", "answers in time, of all arrivals", Amounts::None, false),
     measured("drain", "time until the backlog was gone after the event", Amounts::Time, true),
+    measured("first_token.p50", "median time from due to the first token of a stream", Amounts::Time, false),
+    measured("first_token.p99", "99th percentile of the same", Amounts::Time, false),
     measured("goodput", "answers in time a second of the event", Amounts::None, true),
     measured("lag.p99", "how late requests were sent: our own doing", Amounts::Time, false),
     measured("memory.peak", "the most memory the target had", Amounts::Size, true),
@@ -34,6 +36,7 @@ pub const MEASURES: &[Measured] = &[
     ),
     measured("retry_after.median", "the time refused callers were told to wait", Amounts::Time, false),
     measured("shed.share", "refused for scarcity, of all arrivals", Amounts::None, false),
+    measured("token_gap.p99", "99th percentile of the times from token to token", Amounts::Time, false),
     measured("wasted.tokens", "tokens for answers nobody was waiting for", Amounts::Number, false),
 ];
 

@@ -250,6 +250,23 @@ pub struct Rehearsal {
     pub phases: BTreeMap<String, Duration>,
 }
 
+impl Rehearsal {
+    /// Where a time of the whole run of `load` lies in the rehearsed one: as far into its phase, in proportion. What lies
+    /// after the last phase stays so long after it.
+    fn time_of(&self, time: Duration, load: &Load) -> Duration {
+        let (mut whole, mut short) = (Duration::ZERO, Duration::ZERO);
+        for phase in &load.phases {
+            let lasts = self.phases.get(&phase.name).copied().unwrap_or(phase.lasts);
+            if time < whole + phase.lasts {
+                let part = (time - whole).as_secs_f64() / phase.lasts.as_secs_f64();
+                return short + lasts.mul_f64(part);
+            }
+            (whole, short) = (whole + phase.lasts, short + lasts);
+        }
+        short.saturating_add(time.saturating_sub(whole))
+    }
+}
+
 /// What answers should look like.
 #[derive(Debug, Clone)]
 pub struct Expect {
@@ -402,6 +419,11 @@ impl Plan {
     pub fn rehearsed(&self) -> Self {
         let Some(rehearsal) = &self.rehearsal else { return self.clone() };
         let mut plan = Self { rehearsal: None, scale: rehearsal.scale, ..self.clone() };
+        for fault in &mut plan.provider.faults {
+            let (start, end) =
+                (rehearsal.time_of(fault.at, &self.load), rehearsal.time_of(fault.end(), &self.load));
+            (fault.at, fault.lasts) = (start, end.saturating_sub(start));
+        }
         plan.load = plan.load.scaled(rehearsal.scale);
         for phase in &mut plan.load.phases {
             if let Some(lasts) = rehearsal.phases.get(&phase.name) {

@@ -103,11 +103,17 @@ pub(crate) fn policy(changes: &[(&str, Node)], quota: &provider::Quota) -> admis
 
 /// One class with hold 1,200 and some keys replaced.
 pub(crate) fn mix(changes: &[(&str, &str)]) -> Mix {
+    mix_with(changes, &[])
+}
+
+/// The same, and some keys that are no plain scalars.
+pub(crate) fn mix_with(changes: &[(&str, &str)], more: &[(&str, Node)]) -> Mix {
     let mut class = vec![("name", "ask"), ("max_tokens", "400"), ("deadline", "4500ms")];
     class.retain(|(name, _)| !changes.iter().any(|(changed, _)| changed == name));
     class.extend(changes);
     let mut entries: Vec<(&str, Node)> = class.into_iter().map(|(name, value)| (name, text(value))).collect();
     entries.push(("prompt", map(&[("tokens", text("800")), ("bytes", text("6kB"))])));
+    entries.extend_from_slice(more);
     let node = Node { place: place(), value: Value::List(vec![map(&entries)]) };
     read(&node)
 }

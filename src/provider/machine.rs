@@ -47,6 +47,8 @@ pub enum Answer {
         output: Tokens,
         /// Until the whole answer is there.
         takes: Duration,
+        /// From one of its tokens to the next.
+        gap: Duration,
         /// The quota after it.
         limits: Limits,
     },
@@ -69,6 +71,8 @@ pub enum Answer {
         output: Tokens,
         /// Until it shows; until the whole answer would be there, of one that never comes.
         takes: Duration,
+        /// From one token to the next.
+        gap: Duration,
         /// The quota after it.
         limits: Limits,
     },
@@ -111,8 +115,10 @@ pub struct Provider {
     places: Option<Places>,
     /// When the answers end that are worked on, where that makes a difference.
     busy: BinaryHeap<Reverse<Moment>>,
-    /// Instants that are still to come at which the quota changes, the latest first, each with its part from then on.
-    steps: Vec<(Moment, Ratio)>,
+    /// When the run begins, from which the times of faults count.
+    began: Moment,
+    /// Times that are still to come at which the quota changes, the latest first, each with its part from then on.
+    steps: Vec<(Duration, Ratio)>,
     /// What else is wrong, by its beginning.
     faults: Vec<Fault>,
     calls: u64,
@@ -128,11 +134,17 @@ impl Provider {
             per_minute: Tokens::new(config.quota.tokens.whole_in(Duration::from_secs(60))),
             places: config.slots.map(Places::new),
             busy: BinaryHeap::new(),
+            began: now,
             steps: steps(&config.faults),
             faults: config.faults.iter().filter(apart).copied().collect(),
             calls: 0,
             config: config.clone(),
         }
+    }
+
+    /// The run begins at `at`, and not when this was made: the times of faults count from then.
+    pub const fn begin(&mut self, at: Moment) {
+        self.began = at;
     }
 
     /// The account that a call with `key` uses; `None` if nobody has that key.
@@ -154,7 +166,10 @@ impl Provider {
 
     /// Like [`Self::call`], with the number in `[0, 1)` that the service time, and whatever goes wrong, is drawn by.
     pub fn call_drawn(&mut self, now: Moment, call: Call, draw: f64) -> Answer {
-        while let Some((at, part)) = self.steps.last().copied().filter(|(at, _)| *at <= now) {
+        while let Some((after, part)) = self.steps.last().copied()
+            && let at = self.began + after
+            && at <= now
+        {
             self.accounts.iter_mut().for_each(|account| account.retune(at, &self.config.quota, part));
             self.steps.pop();
         }
@@ -168,7 +183,7 @@ impl Provider {
         if let Some(how) = self.broken_at_once(now, draw) {
             let limits = limits(&self.accounts[number]);
             let (charged, output, takes) = (Tokens::ZERO, Tokens::ZERO, Duration::ZERO);
-            return Answer::Broken { how, charged, output, takes, limits };
+            return Answer::Broken { how, charged, output, takes, gap: Duration::ZERO, limits };
         }
         let account = &mut self.accounts[number];
         let output = call.output.min(call.max_output);
@@ -186,7 +201,7 @@ impl Provider {
             let limits = limits(account);
             return Answer::Refused { retry_after: retry_after.max(free), wanted, limits };
         }
-        let takes = self.takes(now, output, draw);
+        let (takes, gap) = self.takes(now, output, draw);
         let account = &mut self.accounts[number];
         let charged = match self.config.quota.charge {
             Charge::Reservation => {
@@ -204,16 +219,16 @@ impl Provider {
         match self.broken_later(now, draw) {
             Some(how) => {
                 let takes = if how == Broken::Cut { takes / 2 } else { takes };
-                Answer::Broken { how, charged, output, takes, limits }
+                Answer::Broken { how, charged, output, takes, gap, limits }
             }
-            None => Answer::Served { charged, output, takes, limits },
+            None => Answer::Served { charged, output, takes, gap, limits },
         }
     }
 
-    /// How long an answer that begins now takes, its wait for a place included.
-    fn takes(&mut self, now: Moment, output: Tokens, draw: f64) -> Duration {
+    /// How long an answer that begins now takes, its wait for a place included, and the time from one token to the next.
+    fn takes(&mut self, now: Moment, output: Tokens, draw: f64) -> (Duration, Duration) {
         let mut takes = self.config.service.drawn(output, draw);
-        for fault in self.faults.iter().filter(|fault| fault.is_on(now)) {
+        for fault in self.faults.iter().filter(|fault| fault.is_on(self.began, now)) {
             if let What::Latency { times: factor, plus } = fault.what {
                 takes = times(takes, factor.as_f64()).saturating_add(plus);
             }
@@ -224,11 +239,12 @@ impl Provider {
             }
             takes = times(takes, strain.times(self.busy.len()));
         }
+        let gap = self.config.service.gap(output, takes);
         let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
         if self.config.service.strain.is_some() {
             self.busy.push(Reverse(now + takes));
         }
-        takes
+        (takes, gap)
     }
 
     /// What a call meets before anything is done for it.
@@ -254,19 +270,19 @@ impl Provider {
 
     /// The first of the faults of a kind that hits a call at `now`: each draws anew.
     fn hit(&self, now: Moment, draw: f64, of: impl Fn(What) -> Option<(Share, Broken)>) -> Option<Broken> {
-        let on = self.faults.iter().enumerate().filter(|(_, fault)| fault.is_on(now));
+        let on = self.faults.iter().enumerate().filter(|(_, fault)| fault.is_on(self.began, now));
         let drawn = |i: usize| unit(draw.to_bits().wrapping_add(i as u64));
         let mut hits = on.filter_map(|(i, fault)| of(fault.what).filter(|(share, _)| drawn(i) < share.get()));
         hits.next().map(|(_, how)| how)
     }
 }
 
-/// Every instant at which the quota changes, the latest first, with its part of the usual one from then on.
-fn steps(faults: &[Fault]) -> Vec<(Moment, Ratio)> {
-    let mut steps: Vec<(Moment, Ratio)> = Vec::new();
+/// Every time at which the quota changes, the latest first, with its part of the usual one from then on.
+fn steps(faults: &[Fault]) -> Vec<(Duration, Ratio)> {
+    let mut steps: Vec<(Duration, Ratio)> = Vec::new();
     for fault in faults {
         let What::Capacity(part) = fault.what else { continue };
-        let (start, end) = (Moment::ZERO + fault.at, Moment::ZERO + fault.end());
+        let (start, end) = (fault.at, fault.end());
         // one that begins where another ends: the part is the second's
         steps.retain(|(at, _)| *at != start);
         steps.extend([(start, part), (end, Ratio::ONE)]);

@@ -5,9 +5,11 @@
 
 mod account;
 mod config;
+mod flow;
 mod machine;
 mod slots;
 pub mod wire;
 
 pub use config::{Charge, Config, Count, Engine, Fault, FaultKind, Law, Quota, Service, Slots, Strain, What};
+pub use flow::Flow;
 pub use machine::{AccountId, Answer, Broken, Call, Limits, Provider};

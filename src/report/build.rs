@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
     LoadPart, MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart,
-    ReturnPart, RunPart, SCHEMA, SaidPart, Totals, UnsentPart, ValidityPart, WindowPart,
+    ReturnPart, RunPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
@@ -85,6 +85,7 @@ impl Report {
             said: said(measures),
             retry_after: retry_after(measures),
             latency: latency(measures),
+            streams: streams(plan, measures),
             windows: windows(measures),
             checks: checks(judgement),
             refusals,
@@ -285,6 +286,22 @@ fn latency(measures: &Measures) -> LatencyPart {
         ping: distribution(&measures.vitals.pings.took),
         lag: distribution(&measures.lag),
     }
+}
+
+fn streams(plan: &Plan, measures: &Measures) -> Option<StreamsPart> {
+    let of = &measures.streams;
+    plan.requests.classes().iter().any(|class| class.stream).then(|| StreamsPart {
+        first_token: Latency {
+            from_due: distribution(&of.first_from_due),
+            from_sent: distribution(&of.first_from_sent),
+        },
+        token_gap: distribution(&of.gaps),
+        read_tokens: of.tokens,
+        whole: of.whole,
+        flawed: of.flawed,
+        without_usage: of.without_usage,
+        used_tokens: of.used.get(),
+    })
 }
 
 fn windows(measures: &Measures) -> Vec<WindowPart> {

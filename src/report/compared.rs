@@ -45,6 +45,14 @@ impl Report {
                 None => Hist::default(),
             },
             refusal_us: hist("latency.refusal", &self.latency.refusal)?,
+            first_token_us: match &self.streams {
+                Some(streams) => hist("streams.first_token.from_due", &streams.first_token.from_due)?,
+                None => Hist::default(),
+            },
+            token_gap_us: match &self.streams {
+                Some(streams) => hist("streams.token_gap", &streams.token_gap)?,
+                None => Hist::default(),
+            },
             lag_us: hist("latency.lag", &self.latency.lag)?,
             goodput: self.steady_goodput(),
             checks: self.checks.iter().map(checked).collect(),

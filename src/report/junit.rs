@@ -100,6 +100,7 @@ fn run(report: &Report, took: Duration) -> TestCase {
     told.push(sentences::requests(report));
     told.extend(sentences::failures(report));
     told.extend(sentences::latency(report));
+    told.extend(sentences::streams(report));
     case.set_system_out(told.join("\n"));
     case
 }

@@ -31,6 +31,7 @@ fn render(report: &Report, _style: &Style, out: &mut dyn io::Write) -> io::Resul
     let mut points = vec![sentences::offered(report), sentences::own(report), sentences::requests(report)];
     points.extend(sentences::failures(report));
     points.extend(sentences::latency(report));
+    points.extend(sentences::streams(report));
     points.extend(sentences::said(report).into_iter().map(|said| format!("the target {said}")));
     points.iter().try_for_each(|point| writeln!(out, "- {}", escaped(point)))?;
     writeln!(out)?;

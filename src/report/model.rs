@@ -47,6 +47,9 @@ pub struct Report {
     pub retry_after: RetryAfterPart,
     /// Latency, by outcome.
     pub latency: LatencyPart,
+    /// Streamed answers, where the plan asks for some.
+    #[serde(default)]
+    pub streams: Option<StreamsPart>,
     /// The run over time.
     pub windows: Vec<WindowPart>,
     /// What every check found.
@@ -369,6 +372,25 @@ pub struct LatencyPart {
     pub ping: Distribution,
     /// How late requests were sent: our own doing.
     pub lag: Distribution,
+}
+
+/// Streamed answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StreamsPart {
+    /// Until the first token, of answers that came whole.
+    pub first_token: Latency,
+    /// From one token to the next, of all answers, as long as their callers were there.
+    pub token_gap: Distribution,
+    /// Tokens read, each a piece of content.
+    pub read_tokens: u64,
+    /// Answers that came whole, in time or late.
+    pub whole: u64,
+    /// Of these, those whose form was not as the API has it, such as an end without its mark.
+    pub flawed: u64,
+    /// Of these, those that did not say what they used.
+    pub without_usage: u64,
+    /// Tokens the others say they used, prompts and answers together.
+    pub used_tokens: u64,
 }
 
 /// A stretch of time. What a request came to is counted in the window it was due in.

@@ -172,6 +172,29 @@ pub(super) fn latency(report: &Report) -> Option<String> {
     ))
 }
 
+/// When streamed answers began to speak, and how evenly they went on, if any came whole.
+pub(super) fn streams(report: &Report) -> Option<String> {
+    let streams = report.streams.as_ref().filter(|streams| streams.whole > 0)?;
+    let time = |us: Option<u64>| seconds(us.unwrap_or(0) as f64 / 1e6);
+    let (first, gap) = (&streams.first_token.from_sent, &streams.token_gap);
+    let mut text = format!(
+        "first token after {} median, {} p99 from sending; then {} median, {} p99 from token to token",
+        time(first.p50_us),
+        time(first.p99_us),
+        time(gap.p50_us),
+        time(gap.p99_us)
+    );
+    for (count, what) in [
+        (streams.flawed, "not in the API's form to the end"),
+        (streams.without_usage, "without a word of what they used"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("; {} {what}", thousands(count)));
+        }
+    }
+    Some(text)
+}
+
 /// What a check found, with what its verdict means.
 pub(super) fn found(check: &CheckPart) -> String {
     match check.verdict {

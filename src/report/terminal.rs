@@ -65,9 +65,8 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     for failure in sentences::failures(report) {
         lines.item("", Colour::None, HEAD, &failure)?;
     }
-    if let Some(latency) = sentences::latency(report) {
-        lines.item("", Colour::None, HEAD, &latency)?;
-    }
+    let times = [sentences::latency(report), sentences::streams(report)];
+    times.iter().flatten().try_for_each(|line| lines.item("", Colour::None, HEAD, line))?;
     let heads = std::iter::once("  target").chain(std::iter::repeat(""));
     sentences::said(report)
         .iter()

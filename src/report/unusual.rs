@@ -35,6 +35,9 @@ fn load(plan: &Plan, keys: &mut BTreeMap<String, String>) {
             }
         }
     }
+    for class in plan.requests.classes().iter().filter(|class| class.stream) {
+        keys.insert(format!("requests.{}.stream", class.name), "true".to_owned());
+    }
     for class in plan.requests.classes().iter().filter(|class| class.on_refusal != OnRefusal::GiveUp) {
         keys.insert(format!("requests.{}.on_refusal", class.name), format!("{:?}", class.on_refusal));
     }

@@ -150,6 +150,8 @@ impl Count {
             Sighting::Unsent { .. }
             | Sighting::Sent { .. }
             | Sighting::Again { .. }
+            | Sighting::CutOff { .. }
+            | Sighting::Tokens { .. }
             | Sighting::Left { .. }
             | Sighting::Broken { .. } => {}
         }

@@ -162,3 +162,83 @@ fn promises_are_kept_whatever_the_share_of_callers_that_return() {
         assert!(inside >= 20, "{deadline}, one in {every}: {inside} inside the overload");
     }
 }
+
+/// The smoke plan with streamed answers.
+fn streaming(changes: &[(&str, &str)]) -> Plan {
+    let mut plan = testing::plan();
+    plan.provider.engine = crate::provider::Engine::Stream;
+    let changes: Vec<_> = [("stream", "true")].into_iter().chain(changes.iter().copied()).collect();
+    plan.requests = testing::mix(&changes);
+    plan
+}
+
+#[test]
+fn streams_begin_and_go_on_as_the_service_model_says_and_change_nothing_else() {
+    let whole = testing::plan();
+    let policy = testing::policy(&[], &whole.provider.quota);
+    let (plain, _) = records(&whole, &policy);
+    let plan = streaming(&[]);
+    let (streamed, _) = records(&plan, &policy);
+    let ends = |records: &[Record]| {
+        records.iter().map(|r| (r.attempt, r.ended, r.outcome, r.wasted)).collect::<Vec<_>>()
+    };
+    assert_eq!(ends(&plain), ends(&streamed));
+    assert!(plain.iter().all(|r| r.first_token.is_none() && r.tokens == 0));
+    let service = plan.provider.service;
+    for record in &streamed {
+        let first = record
+            .at_provider
+            .filter(|_| record.outcome == Outcome::Completed)
+            .map(|at| at + service.first_token);
+        assert_eq!(record.first_token, first);
+        assert_eq!(record.tokens, if first.is_some() { 400 } else { 0 });
+        let used = record.streamed.as_ref().and_then(|streamed| streamed.used);
+        assert_eq!(used, first.map(|_| Tokens::new(1_200)));
+    }
+    let (measures, _) = measure(&plan, &policy);
+    let streams = &measures.streams;
+    assert_eq!(streams.gaps.count(), 399 * streams.whole);
+    assert_eq!((streams.gaps.min(), streams.gaps.max()), (Some(2_000), streams.gaps.number_at(0.5)));
+    assert_eq!((streams.flawed, streams.without_usage), (0, 0));
+}
+
+#[test]
+fn whoever_leaves_a_stream_has_read_a_part_and_wastes_no_more_than_was_made() {
+    // whoever is served at once reads 0.3 s of tokens, 2 ms apart, and leaves before the others come
+    let plan = streaming(&[("patience", "500ms")]);
+    let policy = testing::policy(&[], &plan.provider.quota);
+    let (all, _) = records(&plan, &policy);
+    let left: Vec<_> =
+        all.iter().filter(|r| r.outcome == Outcome::Abandoned && r.first_token.is_some()).collect();
+    assert!(left.len() > 20, "{}", left.len());
+    for record in &left {
+        let (at, first) = (record.at_provider.unwrap(), record.first_token.unwrap());
+        assert_eq!(first, at + plan.provider.service.first_token);
+        let read = record.ended.since(first).as_nanos() / 2_000_000 + 1;
+        assert_eq!(u128::from(record.tokens), read);
+        assert_eq!(record.wasted, Tokens::new(800 + record.tokens), "the prompt, and what was made");
+    }
+    let whole = Plan {
+        requests: testing::mix(&[("patience", "500ms")]),
+        provider: testing::plan().provider,
+        ..plan.clone()
+    };
+    let wasted = |plan| measure(plan, &policy).0.upstream.wasted;
+    assert!(wasted(&plan) < wasted(&whole), "a provider that does not see them leave makes it all");
+}
+
+#[test]
+fn a_stream_that_has_begun_is_not_asked_for_again() {
+    let retry = |stream: &str| {
+        let mut plan = streaming(&[]);
+        let like = testing::map(&[("like", testing::text("openai-python"))]);
+        let retry = ("on_refusal", testing::map(&[("retry", like)]));
+        plan.requests = testing::mix_with(&[("patience", "500ms"), ("stream", stream)], &[retry]);
+        let policy = testing::policy(&[], &plan.provider.quota);
+        records(&plan, &policy).0
+    };
+    let again = |records: &[Record]| count(records, |r| r.again && r.first_token.is_some());
+    assert_eq!(again(&retry("true")), 0);
+    let begun = |r: &Record| r.again && r.outcome == Outcome::Abandoned && r.at_provider.is_some();
+    assert!(count(&retry("false"), begun) > 20, "whole answers are asked for again");
+}

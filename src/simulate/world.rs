@@ -3,9 +3,9 @@ use std::time::Duration;
 use super::Ended;
 use super::timers::{Due, Timers};
 use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Meaning, TenantId};
-use crate::observe::{Answer, Attempt, Reason, RetryAfter, Sighting};
+use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
-use crate::provider::{self, AccountId, Broken, Call, Provider};
+use crate::provider::{self, AccountId, Broken, Call, Engine, Flow, Provider};
 use crate::units::{Dense, Moment, Tokens};
 use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, Signs, Sizes, stream};
 
@@ -27,6 +27,10 @@ pub(super) struct World<'a, See> {
     /// By class.
     tenants: Vec<TenantId>,
     provider: Provider,
+    /// Whether any answer is streamed, or seen to be cut off.
+    flowing: bool,
+    /// The answers the provider makes, where they flow.
+    flows: Dense<Flow>,
     cohort: Cohort,
     /// How many retries each class has left.
     allowances: Vec<Allowance>,
@@ -52,6 +56,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             gateway,
             tenants: classes.iter().map(|class| tenant(&class.tenant)).collect(),
             provider: Provider::new(&plan.provider, Moment::ZERO),
+            flowing: plan.provider.engine == Engine::Stream || classes.iter().any(|class| class.stream),
+            flows: Dense::default(),
             cohort: Cohort::new(plan.probes),
             allowances: classes.iter().map(|class| Allowance::of(&class.on_refusal)).collect(),
             now: Moment::ZERO,
@@ -141,8 +147,17 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn done(&mut self, id: Id) {
-        let Some(used) = self.open.get(id.0).map(|open| open.used) else { return };
-        self.answer(id, 200, None, None);
+        let flow = if self.flowing { self.flows.remove(id.0) } else { None };
+        let Some(Open { attempt, class, used, here, .. }) = self.open.get(id.0).copied() else { return };
+        match flow.filter(|_| self.plan.requests.class(class).stream) {
+            Some(flow) if here => {
+                self.read(attempt, flow);
+                self.open.remove(id.0);
+                let streamed = Some(Streamed { used: Some(used), flawed: false });
+                (self.see)(Sighting::Answered { attempt, at: self.now, answer: whole(streamed) });
+            }
+            _ => self.answer(id, 200, None, None),
+        }
         self.feed(Event::Settled { id, used: Some(used), answer: None });
     }
 
@@ -150,11 +165,47 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let Some(open) = self.open.get_mut(id.0).filter(|open| open.here) else { return };
         open.here = false;
         let open = *open;
-        self.comes_back(&open, Signs { timed_out: true, ..Signs::default() });
+        let flow = if self.flowing { self.flows.get(id.0).copied() } else { None };
+        let streams = flow.is_some() && self.plan.requests.class(open.class).stream;
+        // who has begun to read a stream does not ask again
+        if !streams {
+            self.comes_back(&open, Signs { timed_out: true, ..Signs::default() });
+        }
+        if let Some(flow) = flow {
+            self.break_off(id, &open, flow, streams);
+        }
         (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
         self.feed(Event::Left { id });
         if self.gateway.forgets_leavers() {
             self.open.remove(id.0);
+        }
+    }
+
+    /// A caller leaves while the provider makes its answer.
+    fn break_off(&mut self, id: Id, open: &Open, flow: Flow, streams: bool) {
+        if streams {
+            self.read(open.attempt, flow);
+        }
+        if self.gateway.forgets_leavers() {
+            self.flows.remove(id.0);
+            if self.plan.provider.engine == Engine::Stream {
+                let spent = open.sizes.prompt + Tokens::new(flow.by(self.now));
+                (self.see)(Sighting::CutOff { attempt: open.attempt, at: self.now, spent });
+            }
+        }
+    }
+
+    /// A caller has read what there is by now of a streamed answer.
+    fn read(&mut self, attempt: Attempt, flow: Flow) {
+        let mut left = flow.by(self.now);
+        let mut first = (left > 0).then(|| flow.due(0));
+        left = left.saturating_sub(1);
+        while first.is_some() || left > 0 {
+            let count = u32::try_from(left).unwrap_or(u32::MAX);
+            let mut gaps = Box::<Gaps>::default();
+            gaps.push(flow.gap, count);
+            (self.see)(Sighting::Tokens { attempt, at: self.now, first: first.take(), gaps });
+            left -= u64::from(count);
         }
     }
 
@@ -208,9 +259,12 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let answer = self.provider.call_drawn(at, call, draw);
         let faulty = matches!(answer, provider::Answer::Broken { .. });
         let (until, charged, refused, event) = match answer {
-            provider::Answer::Served { charged, output, takes, .. } => {
+            provider::Answer::Served { charged, output, takes, gap, .. } => {
                 if let Some(open) = self.open.get_mut(id.0) {
                     open.used = sizes.prompt + output;
+                }
+                if self.flowing {
+                    self.flows.insert(id.0, Flow { until: at + takes, gap, tokens: output.get() });
                 }
                 self.timers.add(at + takes, Due::Done(id));
                 (at + takes, charged, false, None)
@@ -230,9 +284,13 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             provider::Answer::Broken { how: Broken::Reset, .. } => {
                 (at, Tokens::ZERO, true, Some(Event::Failed { id, how: Failure::Unknown }))
             }
-            provider::Answer::Broken { how, charged, output, takes, .. } => {
+            provider::Answer::Broken { how, charged, output, takes, gap, .. } => {
                 if let Some(open) = self.open.get_mut(id.0) {
                     open.used = sizes.prompt + output;
+                }
+                if self.flowing && how == Broken::Cut {
+                    // it breaks off at its half
+                    self.flows.insert(id.0, Flow { until: at + takes * 2, gap, tokens: output.get() });
                 }
                 // an answer that never comes has no end; its caller leaves
                 if how != Broken::Stall {
@@ -261,12 +319,21 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         if garbage {
             // the gateway passes it on, and nobody can use it
             if let Some(open) = self.open.remove(id.0).filter(|open| open.here) {
-                let answer = Answer { usable: false, ..answer_of(200, None, None) };
+                let answer = Answer { usable: false, ..whole(None) };
                 (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });
             }
             return self.feed(Event::Settled { id, used: None, answer: None });
         }
-        self.fails(id, 502);
+        let flow = if self.flowing { self.flows.remove(id.0) } else { None };
+        let open = self.open.get(id.0).copied().filter(|open| open.here);
+        match (flow, open) {
+            (Some(flow), Some(Open { attempt, class, .. })) if self.plan.requests.class(class).stream => {
+                self.read(attempt, flow);
+                self.open.remove(id.0);
+                (self.see)(Sighting::Broken { attempt, at: self.now, why: observe::Broken::Cut });
+            }
+            _ => self.fails(id, 502),
+        }
         self.feed(Event::Failed { id, how: Failure::Unknown });
     }
 
@@ -298,7 +365,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn tell(&mut self, attempt: Attempt, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
-        let answer = answer_of(status, reason, retry_after);
+        let retry_after = retry_after.map(RetryAfter::After);
+        let answer = Answer { status, retry_after, reason, usable: status == 200, ..whole(None) };
         (self.see)(Sighting::Answered { attempt, at: self.now, answer });
     }
 
@@ -326,12 +394,6 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 }
 
-/// What a caller reads.
-fn answer_of(status: u16, reason: Option<Reason>, retry_after: Option<Duration>) -> Answer {
-    let retry_after = retry_after.map(RetryAfter::After);
-    Answer { status, retry_after, reason, usable: status == 200, marked: true, shape: Ok(()) }
-}
-
 /// What a gateway makes of an error that the provider answers at once.
 pub(super) fn turned_away(id: Id, status: u16, retry_after: Option<Duration>) -> Event {
     match Meaning::of(status) {
@@ -339,5 +401,18 @@ pub(super) fn turned_away(id: Id, status: u16, retry_after: Option<Duration>) ->
         Meaning::Busy => Event::Failed { id, how: Failure::Repeatable },
         Meaning::Broken => Event::Failed { id, how: Failure::Unknown },
         Meaning::Rejected | Meaning::Answered => Event::Failed { id, how: Failure::Final },
+    }
+}
+
+/// A whole answer.
+const fn whole(streamed: Option<Streamed>) -> Answer {
+    Answer {
+        status: 200,
+        retry_after: None,
+        reason: None,
+        usable: true,
+        marked: true,
+        shape: Ok(()),
+        streamed,
     }
 }

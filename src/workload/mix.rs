@@ -34,6 +34,8 @@ pub struct Class {
     pub deadline: Duration,
     /// How long after its due time the caller waits.
     pub patience: Duration,
+    /// Whether it asks for its answer token by token.
+    pub stream: bool,
     /// What the caller does when refused.
     pub on_refusal: OnRefusal,
 }
@@ -225,13 +227,7 @@ impl Read for Class {
             Some(reader) => reader.map().and_then(|mut output| output.need("tokens")),
             None => max_tokens.map(Size::fixed),
         };
-        if let Some(stream) = map.reader("stream")
-            && bool::read(&stream) == Some(true)
-        {
-            stream.fault(
-                "streamed answers are not built yet: wiremock sends a body whole; write `stream: false`",
-            );
-        }
+        let stream = map.or("stream", false);
         let deadline: Option<Duration> = map.need("deadline");
         let patience = map.or("patience", deadline.unwrap_or_default());
         let on_refusal = map.or("on_refusal", OnRefusal::GiveUp);
@@ -247,6 +243,7 @@ impl Read for Class {
             output: max_tokens.zip(output).map(|(most, output)| cut(output, most, map.here()))??,
             deadline: deadline?,
             patience: patience?,
+            stream: stream?,
             on_refusal: on_refusal?,
         };
         class.check(map.here()).then_some(class)
@@ -340,6 +337,7 @@ mod tests {
             output: Size::fixed(Tokens::new(4)),
             deadline: Duration::from_secs(1),
             patience: Duration::from_secs(1),
+            stream: false,
             on_refusal: OnRefusal::GiveUp,
         };
         let mix = Mix { classes: vec![class("a", 3), class("none", 0), class("b", 1)], total: 4 };

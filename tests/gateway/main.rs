@@ -11,4 +11,5 @@ mod ledger;
 mod operations;
 mod passing;
 mod repetition;
+mod streams;
 mod support;

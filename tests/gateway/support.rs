@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request body of `prompt` words that asks for `most` tokens.
 pub(crate) fn chat(prompt: u64, most: u64) -> String {
-    OpenAi.request("m", &openai::prompt(prompt, prompt * 6), Tokens::new(most), "u")
+    OpenAi.request("m", &openai::prompt(prompt, prompt * 6), Tokens::new(most), "u", false)
 }
 
 /// A budget of 300 tokens that fills by one a second: what waits is moved by answers, not by time.
@@ -317,6 +317,12 @@ impl Call {
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n",
         );
         self.write("9\r\ndata: 1\n\n\r\n");
+    }
+
+    /// An event of a stream.
+    pub(crate) fn event(&mut self, data: &str) {
+        let event = format!("data: {data}\n\n");
+        self.write(&format!("{:x}\r\n{event}\r\n", event.len()));
     }
 
     /// The last event of a stream.

@@ -11,6 +11,7 @@ use crate::plan::SenderKind;
 use crate::workload::Schedule;
 
 mod strange;
+mod streams;
 
 /// What came of a load.
 struct Played {
@@ -29,6 +30,15 @@ impl Played {
             Sighting::Answered { answer, .. } => Some(answer),
             _ => None,
         })
+    }
+
+    /// Tokens that were read of streams.
+    fn tokens(&self) -> u64 {
+        let read = self.sightings.iter().filter_map(|s| match s {
+            Sighting::Tokens { first, gaps, .. } => Some(gaps.count() + u64::from(first.is_some())),
+            _ => None,
+        });
+        read.sum()
     }
 
     fn sent(&self) -> usize {
@@ -59,7 +69,7 @@ impl Played {
                     counts.2 += 1;
                     assert!(*at >= due[attempt], "sent before it was due");
                 }
-                Sighting::Again { .. } => {}
+                Sighting::Again { .. } | Sighting::Tokens { .. } => {}
                 _ => counts.3 += 1,
             }
         }

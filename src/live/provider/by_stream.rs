@@ -1,10 +1,10 @@
 //! A server of our own on a thread of its own. An answer comes when its time has come, whole or token by token; nothing
-//! is kept of it afterwards. A call that is cut off before the end of its answer is counted.
+//! is kept of it afterwards. A call that is cut off before the end of its answer is counted, and told to the run.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,16 +20,20 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep_until};
 
-use super::office::{Answered, Came, Office, Reply};
+use super::office::{Answered, Came, End, Office, Reply, Work};
 use crate::live::Clock;
+use crate::provider::Flow;
 use crate::provider::wire::Frames;
 use crate::units::Moment;
 
 /// The largest request body that is read.
 const LARGEST: usize = 64 << 20;
+/// The most tokens that go out in one piece, if their time came long ago.
+const AT_ONCE: u64 = 64;
 /// How long to wait when no connection can be accepted: descriptors may come back.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -47,12 +51,12 @@ impl Drop for Server {
     }
 }
 
-/// Serves what `office` answers on `listener`.
+/// Serves what `office` answers on `listener`; `resets` if it may have to reset a connection.
 pub(super) fn start(
     listener: TcpListener,
     office: Office,
-    clock: Clock,
     cut: Arc<AtomicU64>,
+    resets: bool,
 ) -> io::Result<Server> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -61,7 +65,7 @@ pub(super) fn start(
         tokio::net::TcpListener::from_std(listener)?
     };
     let (stop, stopped) = oneshot::channel();
-    let desk = Arc::new(Desk { office, clock, cut });
+    let desk = Arc::new(Desk { office, cut, resets });
     let thread = thread::Builder::new().name("provider".into()).spawn(move || {
         crate::live::priority::run_before_others();
         runtime.block_on(async {
@@ -77,8 +81,9 @@ pub(super) fn start(
 
 struct Desk {
     office: Office,
-    clock: Clock,
     cut: Arc<AtomicU64>,
+    /// Whether a fault of the plan resets connections.
+    resets: bool,
 }
 
 async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
@@ -91,7 +96,10 @@ async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
         let _ = stream.set_nodelay(true);
         let desk = Arc::clone(&desk);
         tokio::spawn(async move {
-            let service = service_fn(|request| answer(Arc::clone(&desk), request));
+            // a descriptor more for each connection, only where one may be reset
+            let connection = desk.resets.then(|| stream.as_fd().try_clone_to_owned().ok()).flatten();
+            let connection = connection.as_ref();
+            let service = service_fn(|request| answer(Arc::clone(&desk), request, connection));
             // a broken connection concerns only whoever made it
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -101,7 +109,12 @@ async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
     }
 }
 
-async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+/// The answer to a request; an error ends its connection without one.
+async fn answer(
+    desk: Arc<Desk>,
+    request: Request<Incoming>,
+    connection: Option<&OwnedFd>,
+) -> io::Result<Response<Answer>> {
     let (head, body) = request.into_parts();
     // what is too large by its own word is not waited for
     if body.size_hint().lower() > LARGEST as u64 {
@@ -114,16 +127,31 @@ async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Result<Response<
     let came = Came { method: &head.method, path: head.uri.path(), headers: &head.headers, body: &body };
     let reply = desk.office.reply(&came);
     drop(body);
-    let Reply { status, kind, headers, body, until } = reply;
-    let open = Open { cut: Some(Arc::clone(&desk.cut)) };
-    let body = match body {
-        Answered::Whole(text) => {
-            sleep_until(instant(desk.clock, until)).await;
+    let Reply { status, kind, headers, body, until, work, end } = reply;
+    let clock = desk.office.clock();
+    let open = Open { desk: Some(Arc::clone(&desk)), work };
+    let body = match (end, body) {
+        (End::Reset, _) => {
+            open.ended();
+            // closed with this it is reset, and not ended
+            let reset = connection.map(|fd| SockRef::from(fd).set_linger(Some(Duration::ZERO)));
+            return Err(reset.and_then(Result::err).unwrap_or_else(broken_off));
+        }
+        (End::Never, _) => std::future::pending().await,
+        (End::Cut(at), Answered::Whole(text)) => {
+            sleep_until(clock.tokio_instant(at)).await;
+            open.ended();
+            let (length, whole) = (text.len(), Bytes::from(text));
+            Answer::Cut { length: length as u64, half: Some(whole.slice(..length / 2)), flushed: false }
+        }
+        (_, Answered::Whole(text)) => {
+            sleep_until(clock.tokio_instant(until)).await;
             open.ended();
             Answer::Whole(Some(text.into()))
         }
-        Answered::Stream { frames, tokens, gap } => {
-            Answer::Stream(Box::new(Stream::new(frames, tokens, gap, until, desk.clock, open)))
+        (end, Answered::Stream { frames, flow }) => {
+            let cut = if let End::Cut(at) = end { Some(at) } else { None };
+            Answer::Stream(Box::new(Stream::new(frames, flow, cut, clock, open)))
         }
     };
     let mut response = Response::new(body);
@@ -144,25 +172,29 @@ fn bare(status: StatusCode) -> Response<Answer> {
     response
 }
 
-fn instant(clock: Clock, at: Moment) -> Instant {
-    clock.tokio_instant(at)
+/// The provider's own fault.
+fn broken_off() -> io::Error {
+    io::Error::other("a fault of the plan ends the connection")
 }
 
-/// Counts a call as cut off if it is dropped before its end.
+/// Counts a call as cut off, and tells of it, if it is dropped before its end.
 struct Open {
-    cut: Option<Arc<AtomicU64>>,
+    desk: Option<Arc<Desk>>,
+    work: Option<Work>,
 }
 
 impl Open {
     fn ended(mut self) {
-        self.cut = None;
+        self.desk = None;
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if let Some(cut) = self.cut.take() {
-            cut.fetch_add(1, Ordering::Relaxed);
+        let Some(desk) = self.desk.take() else { return };
+        desk.cut.fetch_add(1, Ordering::Relaxed);
+        if let Some(work) = &self.work {
+            desk.office.cut_off(work);
         }
     }
 }
@@ -170,6 +202,12 @@ impl Drop for Open {
 /// The body of an answer.
 enum Answer {
     Whole(Option<Bytes>),
+    /// One that breaks off in the middle.
+    Cut {
+        length: u64,
+        half: Option<Bytes>,
+        flushed: bool,
+    },
     Stream(Box<Stream>),
 }
 
@@ -178,55 +216,57 @@ struct Stream {
     opening: Option<Bytes>,
     token: Bytes,
     closing: Option<Bytes>,
-    /// How many tokens are still to come.
-    left: u64,
-    gap: Duration,
-    /// When the last one is due.
-    until: Moment,
+    flow: Flow,
+    /// When it breaks off, if it does.
+    cut: Option<Moment>,
+    /// How many tokens are out.
+    sent: u64,
     clock: Clock,
     timer: Pin<Box<Sleep>>,
     open: Option<Open>,
 }
 
 impl Stream {
-    fn new(frames: Frames, tokens: u64, gap: Duration, until: Moment, clock: Clock, open: Open) -> Self {
+    fn new(frames: Frames, flow: Flow, cut: Option<Moment>, clock: Clock, open: Open) -> Self {
         let mut stream = Self {
             opening: Some(frames.opening.into()),
             token: frames.token.into(),
             closing: Some(frames.closing.into()),
-            left: tokens,
-            gap,
-            until,
+            flow,
+            cut,
+            sent: 0,
             clock,
-            timer: Box::pin(sleep_until(instant(clock, until))),
+            timer: Box::pin(sleep_until(clock.tokio_instant(flow.due(0)))),
             open: Some(open),
         };
         stream.rearm();
         stream
     }
 
-    /// When the next token is due, so that the last one is due at the end.
-    fn next_due(&self) -> Moment {
-        let after = u32::try_from(self.left.saturating_sub(1)).unwrap_or(u32::MAX);
-        self.until - self.gap.saturating_mul(after)
+    /// Whether it breaks off now; it has ended then.
+    fn breaks_off(&mut self) -> bool {
+        let over = self.cut.is_some_and(|cut| cut <= self.clock.now());
+        if over && let Some(open) = self.open.take() {
+            open.ended();
+        }
+        over
     }
 
+    /// Waits for what comes next: a token, and after the last the end.
     fn rearm(&mut self) {
-        let at = instant(self.clock, self.next_due());
+        let next = self.flow.due(self.sent);
+        let at = self.clock.tokio_instant(self.cut.map_or(next, |cut| cut.min(next)));
         self.timer.as_mut().reset(at);
     }
 
-    /// Every token that is due by now, in one piece.
+    /// Every token that is due by now and not out yet, in one piece of so many at most.
     fn due(&mut self) -> Bytes {
-        let now = self.clock.now();
-        let mut count = 0usize;
-        while self.left > 0 && self.next_due() <= now {
-            self.left -= 1;
-            count += 1;
-        }
-        if count == 1 {
+        let due = self.flow.by(self.clock.now()).saturating_sub(self.sent).min(AT_ONCE);
+        self.sent += due;
+        if due == 1 {
             return self.token.clone();
         }
+        let count = usize::try_from(due).unwrap_or(0);
         let mut piece = BytesMut::with_capacity(self.token.len() * count);
         (0..count).for_each(|_| piece.extend_from_slice(&self.token));
         piece.freeze()
@@ -235,27 +275,40 @@ impl Stream {
 
 impl Body for Answer {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let stream = match self.get_mut() {
-            Self::Whole(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
+            Self::Cut { half, flushed, .. } => {
+                if let Some(half) = half.take() {
+                    return Poll::Ready(Some(Ok(Frame::data(half))));
+                }
+                // what is there goes out before the end, while nothing more can be had
+                if !std::mem::replace(flushed, true) {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                return Poll::Ready(Some(Err(broken_off())));
+            }
             Self::Stream(stream) => stream,
         };
         if let Some(opening) = stream.opening.take() {
             return Poll::Ready(Some(Ok(Frame::data(opening))));
         }
-        while stream.left > 0 {
+        while stream.sent < stream.flow.tokens {
             ready!(stream.timer.as_mut().poll(cx));
+            if stream.breaks_off() {
+                return Poll::Ready(Some(Err(broken_off())));
+            }
             let piece = stream.due();
             stream.rearm();
             // a timer is never early, but its clock and ours are read one after the other
             if !piece.is_empty() {
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
+        }
+        if stream.closing.is_some() {
+            ready!(stream.timer.as_mut().poll(cx));
         }
         let Some(closing) = stream.closing.take() else { return Poll::Ready(None) };
         if let Some(open) = stream.open.take() {
@@ -273,6 +326,7 @@ impl Body for Answer {
             Self::Whole(body) => {
                 http_body::SizeHint::with_exact(body.as_ref().map_or(0, |body| body.len() as u64))
             }
+            Self::Cut { length, .. } => http_body::SizeHint::with_exact(*length),
             Self::Stream(_) => http_body::SizeHint::default(),
         }
     }

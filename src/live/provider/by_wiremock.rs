@@ -25,7 +25,7 @@ impl Respond for Office {
         ResponseTemplate::new(reply.status)
             .append_headers(reply.headers)
             .set_body_raw(body, reply.kind)
-            .set_delay(reply.until.since(self.now()))
+            .set_delay(reply.until.since(self.clock().now()))
     }
 }
 

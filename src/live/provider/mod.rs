@@ -11,8 +11,8 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -21,8 +21,8 @@ use super::Clock;
 use crate::observe::Sighting;
 use crate::plan::DeadlineHeader;
 use crate::provider::wire::RequestId;
-use crate::provider::{Config, Engine};
-use crate::units::Bytes;
+use crate::provider::{Config, Engine, Provider, What};
+use crate::units::{Bytes, Moment};
 
 mod by_stream;
 mod by_wiremock;
@@ -39,14 +39,15 @@ const KEPT_PER_REQUEST: u64 = 8_000;
 /// What it keeps of a body, for each byte: a copy that grew by doubling.
 const KEPT_PER_BYTE: u64 = 2;
 
-/// A request that reached the provider, by its id.
+/// What the provider saw of a request, by its id.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arrived {
     /// Its id, as the provider read it.
     pub id: RequestId,
     /// Which carriers of the id came through the gateway.
     pub carriers: Carriers,
-    /// What the run's observer is to be told of it: a [`Sighting::AtProvider`].
+    /// What the run's observer is to be told of it: [`Sighting::AtProvider`] as it comes, or [`Sighting::CutOff`] as it
+    /// leaves before the end of its answer.
     pub sighting: Sighting,
 }
 
@@ -97,6 +98,7 @@ pub struct ProviderShell {
     url: String,
     strangers: Arc<AtomicU64>,
     cut: Arc<AtomicU64>,
+    machine: Arc<Mutex<Provider>>,
 }
 
 /// What serves.
@@ -107,8 +109,8 @@ enum Server {
 
 impl ProviderShell {
     /// Starts the provider of `config` for the run with the id `run`. `tell` is called for every request of this run
-    /// that reaches it, in order of their instants, on the provider's thread: it must not block. The budget each was
-    /// told is read from `deadline`.
+    /// that reaches it, in order of their instants, on the provider's thread: it must not block. `engine: stream` calls it
+    /// again for one that is cut off before the end of its answer. The budget each was told is read from `deadline`.
     pub fn start(
         config: &Config,
         deadline: &DeadlineHeader,
@@ -122,16 +124,24 @@ impl ProviderShell {
         let strangers = Arc::new(AtomicU64::new(0));
         let office = Office::new(config, deadline, clock, run, Arc::clone(&strangers), Box::new(tell));
         let cut = Arc::new(AtomicU64::new(0));
+        let machine = office.machine();
+        let resets = config.faults.iter().any(|fault| matches!(fault.what, What::Resets(_)));
         let server = match config.engine {
             Engine::Wiremock => {
                 by_wiremock::start(listener, office).map(|server| Server::Wiremock { _server: server })
             }
-            Engine::Stream => by_stream::start(listener, office, clock, Arc::clone(&cut))
+            Engine::Stream => by_stream::start(listener, office, Arc::clone(&cut), resets)
                 .map(|server| Server::Stream { _server: server }),
         };
         let server = server.map_err(ProviderError::Start)?;
         let url = config.advertise.clone().unwrap_or_else(|| format!("http://{}", reachable(address)));
-        Ok(Self { _server: server, address, url, strangers, cut })
+        Ok(Self { _server: server, address, url, strangers, cut, machine })
+    }
+
+    /// The load begins at `at`: the times of the plan's faults count from then.
+    pub fn begin(&self, at: Moment) {
+        // a panic of a call leaves the machine whole: it has no half-done state
+        self.machine.lock().unwrap_or_else(std::sync::PoisonError::into_inner).begin(at);
     }
 
     /// Where it listens.

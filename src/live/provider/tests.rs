@@ -7,8 +7,10 @@ use crate::plan::DeadlineForm;
 use crate::provider::wire::anthropic::Anthropic;
 use crate::provider::wire::openai::{self, OpenAi};
 use crate::provider::wire::{Api, Said, sse};
-use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Window};
+use crate::provider::{Count, Engine, Quota, Service};
 use crate::units::{Rate, Tokens};
+
+mod faults;
 
 const RUN: u32 = 0x9f3c_2a11;
 
@@ -67,7 +69,7 @@ fn id(seq: u64) -> RequestId {
 }
 
 fn body(user: &str) -> String {
-    OpenAi.request("rehearsal", &openai::prompt(10, 60), Tokens::new(10), user)
+    OpenAi.request("rehearsal", &openai::prompt(10, 60), Tokens::new(10), user, false)
 }
 
 #[test]
@@ -93,7 +95,8 @@ fn an_answer_has_the_words_its_id_asks_for_and_is_seen_arriving() {
             (arrived.id, arrived.carriers.to_string().as_str()),
             (id, "x-request-id, traceparent, user")
         );
-        let Sighting::AtProvider { attempt, at, until, charged, refused, budget } = arrived.sighting else {
+        let Sighting::AtProvider { attempt, at, until, charged, refused, budget, .. } = arrived.sighting
+        else {
             panic!()
         };
         assert_eq!((attempt.seq, attempt.nth, charged, refused), (412, 0, Tokens::new(20), false));
@@ -228,13 +231,9 @@ fn an_answer_is_streamed_token_by_token_and_says_what_it_used() {
         head.contains("content-type: text/event-stream") && head.contains("x-ratelimit-remaining-tokens")
     );
     let said = heard(&OpenAi, &text);
-    assert_eq!(
-        said.iter().filter(|said| **said == Said::Content).count(),
-        5,
-        "7 were wanted, 5 allowed: {text}"
-    );
-    assert_eq!(said.last(), Some(&Said::End));
-    assert!(said.contains(&Said::Used(Tokens::new(7))), "{said:?}");
+    assert_eq!(said.iter().filter(|said| said.content).count(), 5, "7 were wanted, 5 allowed: {text}");
+    assert!(said.last().is_some_and(|said| said.end));
+    assert!(said.iter().any(|said| said.used == Some(Tokens::new(7))), "{said:?}");
     let arrived = seen.recv().unwrap();
     assert!(
         matches!(arrived.sighting, Sighting::AtProvider { charged, refused: false, .. } if charged == Tokens::new(7))
@@ -270,11 +269,9 @@ fn the_other_api_is_spoken_by_both_engines_and_streamed_by_one() {
             assert!(status == 400 && text.contains("stream"), "{text}");
         } else {
             let said = heard(&Anthropic, &text);
-            assert_eq!(said.iter().filter(|said| **said == Said::Content).count(), 3, "{text}");
-            assert!(
-                said.contains(&Said::Used(Tokens::new(5))) && said.last() == Some(&Said::End),
-                "{said:?}"
-            );
+            assert_eq!(said.iter().filter(|said| said.content).count(), 3, "{text}");
+            assert!(said.iter().any(|said| said.used == Some(Tokens::new(5))), "{said:?}");
+            assert!(said.last().is_some_and(|said| said.end), "{said:?}");
         }
     }
 }
@@ -315,4 +312,60 @@ fn a_body_larger_than_any_request_is_refused() {
     let mut status = [0; 12];
     stream.read_exact(&mut status).unwrap();
     assert_eq!(&status, b"HTTP/1.1 413");
+}
+
+/// As in LukeMathWalker/wiremock-rs#133: at a raw socket a stream comes in pieces, each in its time.
+#[test]
+fn a_stream_comes_in_chunks_each_in_its_time() {
+    let service = Service::fixed(Duration::from_millis(200), Duration::from_millis(50));
+    let (shell, _seen) = start(&Config { service, ..streaming() });
+    let clock = Clock::start();
+    let body = r#"{"model":"m","messages":[{"content":"a"}],"max_tokens":20,"stream":true}"#;
+    let mut stream = TcpStream::connect(shell.address()).unwrap();
+    let head = format!("POST {} HTTP/1.1\r\nhost: p\r\ncontent-length: {}\r\n\r\n", openai::PATH, body.len());
+    let begun = clock.now();
+    stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+    let (mut text, mut buffer, mut reads, mut first, mut last) =
+        (String::new(), [0; 8 << 10], 0, None, begun);
+    while !text.contains("[DONE]") {
+        let read = stream.read(&mut buffer).unwrap();
+        let piece = std::str::from_utf8(&buffer[..read]).unwrap();
+        if piece.contains("word") {
+            reads += 1;
+            last = clock.now();
+            first = first.or(Some(last));
+        }
+        text.push_str(piece);
+    }
+    let head = text.split("\r\n\r\n").next().unwrap().to_lowercase();
+    assert!(head.contains("transfer-encoding: chunked") && !head.contains("content-length"), "{head}");
+    let (first, last) = (first.unwrap().since(begun), last.since(begun));
+    assert!(
+        first >= Duration::from_millis(200) && last >= Duration::from_millis(1_150),
+        "{first:?} {last:?}"
+    );
+    // a machine that stands still for a second would join some
+    assert!(reads >= 15 || clock.now().since(begun) > Duration::from_secs(2), "{reads} reads");
+}
+
+#[test]
+fn what_a_cut_off_call_cost_is_told_to_the_run() {
+    let service = Service::fixed(Duration::from_millis(1), Duration::from_secs(60));
+    let (shell, seen) = start(&Config { service, ..streaming() });
+    let mut stream = TcpStream::connect(shell.address()).unwrap();
+    let head = format!("POST {} HTTP/1.1\r\nhost: p\r\nx-request-id: {}", openai::PATH, id(3));
+    stream
+        .write_all(format!("{head}\r\ncontent-length: {}\r\n\r\n{STREAMED}", STREAMED.len()).as_bytes())
+        .unwrap();
+    assert!(matches!(seen.recv().unwrap().sighting, Sighting::AtProvider { .. }));
+    let (mut text, mut buffer) = (String::new(), [0; 4_096]);
+    while !text.contains("word") {
+        let read = stream.read(&mut buffer).unwrap();
+        text.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+    }
+    drop(stream);
+    let arrived = seen.recv_timeout(Duration::from_secs(20)).unwrap();
+    let Sighting::CutOff { attempt, spent, .. } = arrived.sighting else { panic!("{arrived:?}") };
+    assert_eq!((arrived.id, attempt.seq), (id(3), 3));
+    assert_eq!(spent, Tokens::new(3), "two words asked, one answered");
 }

@@ -44,8 +44,15 @@ impl Bench {
     }
 
     fn answer(&mut self, seq: u64, ms: u64, status: u16, reason: Option<Reason>) -> &Record {
-        let answer =
-            Answer { status, retry_after: None, reason, usable: status == 200, marked: true, shape: Ok(()) };
+        let answer = Answer {
+            status,
+            retry_after: None,
+            reason,
+            usable: status == 200,
+            marked: true,
+            shape: Ok(()),
+            streamed: None,
+        };
         self.see(&Sighting::Answered { attempt: attempt(seq), at: Moment::from_millis(ms), answer });
         self.ended.last().unwrap()
     }
@@ -168,9 +175,78 @@ fn a_refusal_without_its_mark_is_a_failure() {
             usable: false,
             marked: seq < 21,
             shape: Ok(()),
+            streamed: None,
         };
         bench.see(&Sighting::Answered { attempt, at, answer });
     }
     let count = |outcome| bench.ended.iter().filter(|r| r.outcome == outcome).count();
     assert_eq!((count(Outcome::Shed), count(Outcome::Failed)), (21, 4));
+}
+
+impl Bench {
+    fn cut(&mut self, seq: u64, ms: u64, spent: u64) {
+        let (at, spent) = (Moment::from_millis(ms), Tokens::new(spent));
+        self.see(&Sighting::CutOff { attempt: attempt(seq), at, spent });
+    }
+
+    fn read(&mut self, seq: u64, ms: u64, first: Option<u64>, gaps: u32) {
+        let mut kept = Box::<crate::observe::Gaps>::default();
+        kept.push(Duration::from_millis(20), gaps);
+        let (at, first) = (Moment::from_millis(ms), first.map(Moment::from_millis));
+        self.see(&Sighting::Tokens { attempt: attempt(seq), at, first, gaps: kept });
+    }
+}
+
+#[test]
+fn what_was_read_of_a_stream_is_known_however_it_ends() {
+    let mut bench = Bench::new();
+    bench.send(0, 0);
+    bench.read(0, 400, Some(100), 15);
+    bench.read(0, 500, None, 5);
+    let whole = bench.answer(0, 520, 200, None);
+    assert_eq!((whole.first_token, whole.tokens), (Some(Moment::from_millis(100)), 21));
+    bench.send(1, 1_000);
+    bench.read(1, 1_200, Some(1_150), 2);
+    let left = bench.leave(1, 1_300);
+    assert_eq!(
+        (left.outcome, left.first_token, left.tokens),
+        (Outcome::Abandoned, Some(Moment::from_millis(1_150)), 3)
+    );
+    bench.read(1, 1_310, None, 2);
+    bench.send(2, 2_000);
+    assert_eq!(bench.leave(2, 2_300).first_token, None, "nothing came");
+}
+
+#[test]
+fn a_call_that_is_cut_off_wastes_what_was_made_until_then() {
+    let mut bench = Bench::new();
+    // the caller leaves, and the provider sees it a moment later
+    bench.send(0, 0);
+    bench.provider(0, 10, 2_000);
+    assert_eq!(bench.leave(0, 500).wasted, Tokens::new(HOLD), "all of it, as far as is known then");
+    assert_eq!(bench.joiner.gauge().ghosts, 1);
+    bench.cut(0, 501, 900);
+    assert_eq!((bench.joiner.take_spared(), bench.joiner.gauge().ghosts), (Tokens::new(HOLD - 900), 0));
+    bench.cut(0, 502, 900);
+    assert_eq!(bench.joiner.take_spared(), Tokens::ZERO, "once");
+    // the gateway gives it up first
+    bench.send(1, 1_000);
+    bench.provider(1, 1_010, 3_000);
+    bench.cut(1, 1_400, 850);
+    assert_eq!((bench.joiner.gauge().at_provider, bench.joiner.next_end()), (0, None));
+    let given_up = bench.answer(1, 1_401, 504, None);
+    assert_eq!((given_up.outcome, given_up.wasted), (Outcome::Failed, Tokens::new(850)));
+    // a ghost: it came to the provider after its caller had left
+    bench.send(2, 2_000);
+    bench.leave(2, 2_100);
+    bench.provider(2, 2_200, 4_000);
+    assert_eq!(bench.joiner.take_ghosts().len(), 1);
+    bench.cut(2, 2_300, 801);
+    assert_eq!((bench.joiner.take_spared(), bench.joiner.gauge().ghosts), (Tokens::new(HOLD - 801), 0));
+    // one that has ended by itself was not cut off
+    bench.send(3, 5_000);
+    bench.provider(3, 5_010, 5_100);
+    bench.leave(3, 5_200);
+    bench.cut(3, 5_300, 1);
+    assert_eq!((bench.joiner.take_spared(), bench.joiner.gauge().ghosts), (Tokens::ZERO, 0));
 }

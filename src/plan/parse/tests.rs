@@ -211,3 +211,17 @@ proptest! {
         let _ = load(&text, &[]);
     }
 }
+
+/// As in LukeMathWalker/wiremock-rs#133: the library sends a body in one piece.
+#[test]
+fn streamed_answers_need_a_provider_that_streams() {
+    let told = faults(SMOKE, &["requests.ask.stream=true"]);
+    assert!(
+        matches!(&told[..], [one] if one.contains("requests.0.stream") && one.contains("engine: stream")),
+        "{told:?}"
+    );
+    let plan = plan_of(SMOKE, &["requests.ask.stream=true", "provider.engine=stream"]);
+    assert!(plan.requests.classes()[0].stream);
+    let elsewhere = plan_of(SMOKE, &["requests.ask.stream=true", "target.url=http://127.0.0.1:9"]);
+    assert!(elsewhere.requests.classes()[0].stream, "what is behind another's gateway is its own affair");
+}

@@ -58,7 +58,7 @@ pub(super) fn class() -> Value {
             ("prompt", prompt),
             ("max_tokens", whole("the most tokens the answer may have")),
             ("output", output),
-            ("stream", json!({ "const": false, "description": "answers come whole" })),
+            ("stream", flag("whether its answer comes token by token; default false")),
             ("deadline", form("duration", "how long after its due time an answer is of use")),
             ("patience", form("duration", "how long its caller waits; default the deadline")),
             (

@@ -145,9 +145,9 @@ impl Fault {
         self.at.saturating_add(self.lasts)
     }
 
-    /// Whether it is on at `now`.
-    pub(in crate::provider) fn is_on(&self, now: Moment) -> bool {
-        Moment::ZERO + self.at <= now && now < Moment::ZERO + self.end()
+    /// Whether it is on at `now` in a run that began at `began`.
+    pub(in crate::provider) fn is_on(&self, began: Moment, now: Moment) -> bool {
+        began + self.at <= now && now < began + self.end()
     }
 
     /// In words.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use chrono::{DateTime, SecondsFormat};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -99,14 +100,17 @@ impl Api for Anthropic {
         })
     }
 
-    fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str) -> String {
-        json!({
+    fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str, stream: bool) -> String {
+        let mut request = json!({
             "model": model,
             "max_tokens": max_output.get(),
             "messages": [{ "role": "user", "content": text }],
             "metadata": { "user_id": user },
-        })
-        .to_string()
+        });
+        if stream {
+            request["stream"] = json!(true);
+        }
+        request.to_string()
     }
 
     fn answer(&self, made: &Made<'_>) -> String {
@@ -197,26 +201,49 @@ impl Api for Anthropic {
 
     fn said(&self, event: &Event<'_>) -> Said {
         #[derive(Deserialize)]
-        struct Part {
-            #[serde(rename = "type")]
-            kind: String,
+        struct Part<'a> {
+            #[serde(borrow, rename = "type")]
+            kind: Cow<'a, str>,
+            #[serde(borrow)]
+            delta: Option<Delta<'a>>,
             usage: Option<Usage>,
             error: Option<Value>,
         }
-        let Ok(part) = serde_json::from_str::<Part>(event.data) else {
-            return if event.name == "error" { Said::Error(event.data.to_owned()) } else { Said::Nothing };
+        #[derive(Deserialize)]
+        struct Delta<'a> {
+            stop_reason: Option<IgnoredAny>,
+            #[serde(borrow)]
+            text: Option<Cow<'a, str>>,
+        }
+        let Ok(part) = serde_json::from_str::<Part<'_>>(event.data) else {
+            return if event.name == "error" { Said::error(event.data) } else { Said::default() };
         };
-        match part.kind.as_str() {
-            "content_block_delta" => Said::Content,
-            "message_delta" => part.usage.map_or(Said::Nothing, |usage| Said::Used(usage.total())),
-            "message_stop" => Said::End,
+        let nothing = Said::default();
+        match &*part.kind {
+            // a tool's input is content too
+            "content_block_delta" => {
+                let text = part.delta.and_then(|delta| delta.text);
+                Said { content: text.is_none_or(|text| !text.is_empty()), ..nothing }
+            }
+            "message_delta" => Said {
+                used: part.usage.map(|usage| usage.total()),
+                finished: part.delta.is_some_and(|delta| delta.stop_reason.is_some()),
+                ..nothing
+            },
+            "message_stop" => Said { end: true, ..nothing },
             "error" => {
                 let message =
                     part.error.as_ref().and_then(|error| error.get("message")).and_then(Value::as_str);
-                Said::Error(message.unwrap_or_default().to_owned())
+                Said::error(message.unwrap_or_default())
             }
-            _ => Said::Nothing,
+            _ => nothing,
         }
+    }
+
+    fn out_of_time(&self) -> String {
+        let message = "The time for this request was up before its answer ended.";
+        let error = json!({ "type": "error", "error": { "type": "timeout_error", "message": message } });
+        event(Some("error"), &error)
     }
 
     fn error(&self, trouble: &Trouble<'_>, unix: Duration) -> Told {
@@ -242,6 +269,21 @@ impl Api for Anthropic {
                      {most} can ever be granted at once. Reduce the prompt length or the maximum tokens requested."
                 );
                 Told::new(429, body("rate_limit_error", &message))
+            }
+            Trouble::UnknownKey => Told::new(401, body("authentication_error", "invalid x-api-key")),
+            Trouble::Failing { status, retry_after } => {
+                let (kind, message) = match status {
+                    429 => {
+                        ("rate_limit_error", "This request would exceed your rate limit. Try again later.")
+                    }
+                    504 => ("timeout_error", "The request timed out."),
+                    529 => ("overloaded_error", "Overloaded"),
+                    500.. => ("api_error", "Internal server error"),
+                    _ => ("invalid_request_error", "The request was refused."),
+                };
+                let mut told = Told::new(*status, body(kind, message));
+                told.headers.extend(retry_after.map(|span| ("retry-after", whole_seconds(span).to_string())));
+                told
             }
             Trouble::NotFound { method, path } => {
                 Told::new(404, body("not_found_error", &format!("Not found: {method} {path}")))

@@ -26,8 +26,9 @@ pub trait Api: Debug + Send + Sync {
     /// # Errors
     /// What is wrong with it, in words, if it is no request at all.
     fn read(&self, body: &[u8]) -> Result<Asked, String>;
-    /// A request's body: `text` as the only message of user `user`.
-    fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str) -> String;
+    /// A request's body: `text` as the only message of user `user`. If it asks for a stream, then for one that says what
+    /// it used.
+    fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str, stream: bool) -> String;
     /// The body of a whole answer.
     fn answer(&self, made: &Made<'_>) -> String;
     /// The headers of an answer, whole or streamed, besides the content type.
@@ -41,6 +42,8 @@ pub trait Api: Debug + Send + Sync {
     fn frames(&self, made: &Made<'_>, usage: bool) -> Frames;
     /// What an event of a streamed answer says.
     fn said(&self, event: &Event<'_>) -> Said;
+    /// The event that ends a streamed answer whose time is up before it is whole.
+    fn out_of_time(&self) -> String;
     /// How the provider says that it does not answer. `unix` is the present instant on the wall clock, since 1970.
     fn error(&self, trouble: &Trouble<'_>, unix: Duration) -> Told;
 }
@@ -116,19 +119,25 @@ pub struct Frames {
     pub error: String,
 }
 
-/// What an event of a streamed answer says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Said {
+/// What an event of a streamed answer says; nothing of consequence by default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Said {
     /// A piece of the answer's content.
-    Content,
+    pub content: bool,
     /// What the answer used, prompt and answer together. Of several the last counts.
-    Used(Tokens),
-    /// The answer has ended in order.
-    End,
-    /// It has not: an error, inside a success.
-    Error(String),
-    /// Nothing of consequence.
-    Nothing,
+    pub used: Option<Tokens>,
+    /// The content is all there.
+    pub finished: bool,
+    /// The answer has ended in order: nothing follows.
+    pub end: bool,
+    /// It breaks off: an error, inside a success.
+    pub error: Option<String>,
+}
+
+impl Said {
+    pub(super) fn error(why: impl Into<String>) -> Self {
+        Self { error: Some(why.into()), ..Self::default() }
+    }
 }
 
 /// Why the provider does not answer.
@@ -159,6 +168,15 @@ pub enum Trouble<'a> {
         wanted: Tokens,
         /// The most that can be granted.
         most: Tokens,
+    },
+    /// Nobody has this key.
+    UnknownKey,
+    /// Something is wrong with the provider.
+    Failing {
+        /// The status it says so with.
+        status: u16,
+        /// When to come again; `None` if nothing is said of it.
+        retry_after: Option<Duration>,
     },
     /// There is nothing at this path.
     NotFound {
@@ -236,7 +254,10 @@ mod tests {
     fn the_table_is_sorted_and_each_reads_what_it_writes() {
         assert!(ALL.windows(2).all(|pair| pair[0].name() < pair[1].name()));
         for api in ALL {
-            let body = api.request("rehearsal", "a b c", Tokens::new(7), "tenfold-1");
+            let streamed = api.request("rehearsal", "a b c", Tokens::new(7), "tenfold-1", true);
+            let streamed = api.read(streamed.as_bytes()).unwrap();
+            assert!(streamed.stream && streamed.stream_usage, "{}", api.name());
+            let body = api.request("rehearsal", "a b c", Tokens::new(7), "tenfold-1", false);
             let asked = api.read(body.as_bytes()).unwrap();
             assert_eq!(asked.model.as_deref(), Some("rehearsal"));
             assert_eq!(asked.user.as_deref(), Some("tenfold-1"));
@@ -279,15 +300,23 @@ mod tests {
                 assert!(!reader.is_midway(), "{}: every piece is whole events", api.name());
                 heard
             };
-            assert!(!heard(&frames.opening).contains(&Said::Content), "{}: nothing is said yet", api.name());
-            assert_eq!(heard(&frames.token), [Said::Content]);
+            let opening = heard(&frames.opening);
+            assert!(
+                opening.iter().all(|said| *said == Said::default()),
+                "{}: nothing is said yet",
+                api.name()
+            );
+            assert_eq!(heard(&frames.token), [Said { content: true, ..Said::default() }]);
             let last = heard(&frames.closing);
-            assert_eq!(last.last(), Some(&Said::End), "{}", api.name());
-            assert!(last.contains(&Said::Used(Tokens::new(5))), "{}: {last:?}", api.name());
-            assert!(matches!(heard(&frames.error)[..], [Said::Error(_)]));
+            assert_eq!(last.last(), Some(&Said { end: true, ..Said::default() }), "{}", api.name());
+            assert!(last.iter().any(|said| said.finished) && last.iter().all(|said| !said.content));
+            assert!(last.iter().any(|said| said.used == Some(Tokens::new(5))), "{}: {last:?}", api.name());
+            for broken in [frames.error, api.out_of_time()] {
+                assert!(matches!(&heard(&broken)[..], [Said { error: Some(why), .. }] if !why.is_empty()));
+            }
             for odd in ["", "[", "null", "[]", "{}", "7", "[DONE", r#"{"choices":[]}"#, r#"{"type":7}"#] {
                 for name in ["", "message_stop2", "message_delta"] {
-                    assert_eq!(api.said(&Event { name, data: odd }), Said::Nothing, "{} {odd}", api.name());
+                    assert_eq!(api.said(&Event { name, data: odd }), Said::default(), "{} {odd}", api.name());
                 }
             }
         }

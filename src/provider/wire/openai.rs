@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
@@ -50,14 +51,18 @@ impl Api for OpenAi {
         })
     }
 
-    fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str) -> String {
-        json!({
+    fn request(&self, model: &str, text: &str, max_output: Tokens, user: &str, stream: bool) -> String {
+        let mut request = json!({
             "model": model,
             "messages": [{ "role": "user", "content": text }],
             "max_completion_tokens": max_output.get(),
             "user": user,
-        })
-        .to_string()
+        });
+        if stream {
+            request["stream"] = json!(true);
+            request["stream_options"] = json!({ "include_usage": true });
+        }
+        request.to_string()
     }
 
     fn answer(&self, made: &Made<'_>) -> String {
@@ -152,40 +157,50 @@ impl Api for OpenAi {
 
     fn said(&self, event: &Event<'_>) -> Said {
         #[derive(Deserialize)]
-        struct Chunk {
-            #[serde(default)]
-            choices: Vec<Choice>,
+        struct Chunk<'a> {
+            #[serde(borrow, default)]
+            choices: Vec<Choice<'a>>,
             usage: Option<Usage>,
             error: Option<Value>,
         }
         #[derive(Deserialize)]
-        struct Choice {
-            #[serde(default)]
-            delta: Delta,
+        struct Choice<'a> {
+            #[serde(borrow)]
+            delta: Option<Delta<'a>>,
+            finish_reason: Option<IgnoredAny>,
         }
-        #[derive(Deserialize, Default)]
-        struct Delta {
-            content: Option<String>,
-            tool_calls: Option<Value>,
+        #[derive(Deserialize)]
+        struct Delta<'a> {
+            #[serde(borrow)]
+            content: Option<Cow<'a, str>>,
+            tool_calls: Option<IgnoredAny>,
         }
         if event.data.starts_with("[DONE]") {
-            return Said::End;
+            return Said { end: true, ..Said::default() };
         }
-        let chunk = serde_json::from_str::<Chunk>(event.data);
+        let chunk = serde_json::from_str::<Chunk<'_>>(event.data);
         if let Some(error) = chunk.as_ref().ok().and_then(|chunk| chunk.error.as_ref()) {
-            return Said::Error(error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned());
+            return Said::error(error.get("message").and_then(Value::as_str).unwrap_or_default());
         }
         if event.name == "error" {
-            return Said::Error(event.data.to_owned());
+            return Said::error(event.data);
         }
-        let Ok(chunk) = chunk else { return Said::Nothing };
-        let content = |delta: &Delta| {
+        let Ok(chunk) = chunk else { return Said::default() };
+        let speaks = |delta: &Delta<'_>| {
             delta.content.as_ref().is_some_and(|text| !text.is_empty()) || delta.tool_calls.is_some()
         };
-        if chunk.choices.iter().any(|choice| content(&choice.delta)) {
-            return Said::Content;
+        Said {
+            content: chunk.choices.iter().any(|choice| choice.delta.as_ref().is_some_and(speaks)),
+            used: chunk.usage.map(|usage| Tokens::new(usage.total_tokens)),
+            finished: chunk.choices.iter().any(|choice| choice.finish_reason.is_some()),
+            ..Said::default()
         }
-        chunk.usage.map_or(Said::Nothing, |usage| Said::Used(Tokens::new(usage.total_tokens)))
+    }
+
+    fn out_of_time(&self) -> String {
+        let body =
+            error_body("timeout", None, None, "The time for this request was up before its answer ended.");
+        format!("data: {body}\n\n")
     }
 
     fn error(&self, trouble: &Trouble<'_>, _: Duration) -> Told {
@@ -218,6 +233,30 @@ impl Api for OpenAi {
                      or output tokens must be reduced in order to run successfully."
                 );
                 Told::new(429, error_body("tokens", Some("rate_limit_exceeded"), None, &message))
+            }
+            Trouble::UnknownKey => {
+                let message = "Incorrect API key provided.";
+                Told::new(401, error_body("invalid_request_error", Some("invalid_api_key"), None, message))
+            }
+            Trouble::Failing { status, retry_after } => {
+                let (kind, code, message) = match status {
+                    429 => (
+                        "requests",
+                        Some("rate_limit_exceeded"),
+                        "Rate limit reached. Please try again later.",
+                    ),
+                    503 => (
+                        "service_unavailable_error",
+                        Some("server_is_overloaded"),
+                        "The server is overloaded.",
+                    ),
+                    500.. => ("server_error", None, "The server had an error while processing your request."),
+                    _ => ("invalid_request_error", None, "The request was refused."),
+                };
+                let mut told = Told::new(status, error_body(kind, code, None, message));
+                let seconds = |span: Duration| span.as_nanos().div_ceil(1_000_000_000).to_string();
+                told.headers.extend(retry_after.map(|span| ("retry-after", seconds(span))));
+                told
             }
             Trouble::NotFound { method, path } => {
                 let message = format!("Invalid URL ({method} {path})");

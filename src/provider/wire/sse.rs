@@ -1,5 +1,7 @@
 //! Server-sent events as they come over the wire, in pieces of any size (WHATWG HTML, 9.2).
 
+use std::borrow::Cow;
+
 /// The longest line that is read, in bytes.
 const LONGEST: usize = 1 << 20;
 
@@ -27,6 +29,7 @@ pub struct Reader {
     /// The last byte was a carriage return: a line feed right after it belongs to the same end of a line.
     after_return: bool,
     begun: bool,
+    garbled: u64,
 }
 
 impl Reader {
@@ -61,6 +64,27 @@ impl Reader {
         self.take(rest)
     }
 
+    /// Nothing more comes. An event that lacks the empty line after it, as some servers leave their last, is handed to
+    /// `each` all the same; gives whether there was one.
+    ///
+    /// # Errors
+    /// As [`Self::feed`].
+    pub fn finish(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<bool, TooLong> {
+        if !self.line.is_empty() {
+            self.end_line(&mut each)?;
+        }
+        let pending = self.has_data;
+        if pending {
+            self.end_line(&mut each)?;
+        }
+        Ok(pending)
+    }
+
+    /// Lines that were no UTF-8.
+    pub const fn garbled(&self) -> u64 {
+        self.garbled
+    }
+
     /// Whether something has come that is no whole event yet.
     pub fn is_midway(&self) -> bool {
         !self.line.is_empty() || self.has_data
@@ -77,6 +101,8 @@ impl Reader {
     fn end_line(&mut self, each: &mut impl FnMut(Event<'_>)) -> Result<(), TooLong> {
         let line = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&line);
+        // what was replaced is a copy
+        self.garbled += u64::from(matches!(text, Cow::Owned(_)));
         let mut text = &*text;
         if !std::mem::replace(&mut self.begun, true) {
             text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -147,6 +173,52 @@ mod tests {
         assert_eq!(whole("event: error\ndata: {}\n\n"), [("error".to_owned(), "{}".to_owned())]);
         assert_eq!(whole("event: lost\n\ndata: x\n\n"), [plain("x")], "a name without data is forgotten");
         assert_eq!(all([&b"data: a\n\ndata: b\n"[..]].into_iter()), (vec![plain("a")], true));
+    }
+
+    /// As in rexxars/eventsource-parser#17: CR and LF that come in different pieces are one end of a line.
+    #[test]
+    fn a_return_and_a_feed_in_two_pieces_end_one_line() {
+        let once = vec![(String::new(), "X\nY\nZ".to_owned())];
+        let pieces = ["data: X\r\n", "data: Y\r", "\n", "data: Z\r\n", "\r\n"];
+        let with = |skip: usize| {
+            let kept = pieces.iter().enumerate().filter(move |(n, _)| *n != skip);
+            all(kept.map(|(_, piece)| piece.as_bytes()))
+        };
+        assert_eq!((with(9), with(2)), ((once.clone(), false), (once, false)));
+    }
+
+    /// As in api7/aisix#111: a character that comes in two pieces is one, and a byte that is no text is counted.
+    #[test]
+    fn a_character_in_two_pieces_is_one() {
+        let heard = |pieces: &[&[u8]]| {
+            let (mut reader, mut data) = (Reader::new(), Vec::new());
+            for piece in pieces {
+                reader.feed(piece, |event| data.push(event.data.to_owned())).unwrap();
+            }
+            (data, reader.garbled())
+        };
+        assert_eq!(
+            heard(&[b"data: \xe4\xbd\xa0\xe5", b"\xa5\xbd\n\n"]),
+            (vec!["\u{4f60}\u{597d}".to_owned()], 0)
+        );
+        assert_eq!(heard(&[b"data: a\xff\n\n"]), (vec!["a\u{fffd}".to_owned()], 1));
+    }
+
+    /// As in anomalyco/opencode#40454: the standard drops a last event without its empty line, and servers send such.
+    #[test]
+    fn a_last_event_without_its_empty_line_is_heard_at_the_end() {
+        for (text, last) in [("data: a\n\ndata: [DONE]", Some("[DONE]")), ("data: a\n\ndata: b\n", Some("b"))]
+        {
+            let (mut reader, mut data) = (Reader::new(), Vec::new());
+            reader.feed(text.as_bytes(), |event| data.push(event.data.to_owned())).unwrap();
+            assert_eq!(data, ["a"]);
+            let pending = reader.finish(|event| data.push(event.data.to_owned())).unwrap();
+            assert_eq!((pending, data.get(1).map(String::as_str)), (true, last));
+            assert!(!reader.is_midway() && !reader.finish(|_| panic!("once")).unwrap());
+        }
+        let mut reader = Reader::new();
+        reader.feed(b"data: a\n\nevent: x\n: c", |_| ()).unwrap();
+        assert!(!reader.finish(|_| panic!("there is no data")).unwrap());
     }
 
     #[test]

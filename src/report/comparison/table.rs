@@ -52,7 +52,9 @@ impl Table {
         };
         let is_told = |row: &&Row| row.tolerance == Tolerance::Off;
         let judged = comparison.rows.iter().filter(|row| !is_told(row)).map(line);
-        let told = comparison.rows.iter().filter(is_told).map(line);
+        // what neither side has, such as a first token where nothing is streamed, is no news
+        let known = |row: &&Row| row.base.median.or(row.new.median).is_some();
+        let told = comparison.rows.iter().filter(is_told).filter(known).map(line);
         let changed = |row: &&CheckRow| !matches!(row.call, Flip::Same | Flip::NoData);
         let mut notes: Vec<String> = same_checks(comparison).into_iter().collect();
         if comparison.verdict == Verdict::NotComparable {

@@ -45,6 +45,7 @@ pub(super) fn facts(report: &Report) -> Markup {
             li { b { "requests" } span { (sentences::requests(report)) } }
             @for failure in sentences::failures(report) { li { b { "failed" } span { (failure) } } }
             @if let Some(latency) = sentences::latency(report) { li { b { "latency" } span { (latency) } } }
+            @if let Some(streams) = sentences::streams(report) { li { b { "streams" } span { (streams) } } }
         }
     }
 }

@@ -21,6 +21,11 @@ pub(super) fn section(report: &Report) -> Markup {
         rows.push(Row { name, from: "due", of: &both.from_due });
         rows.push(Row { name, from: "sent", of: &both.from_sent });
     }
+    if let Some(streams) = &report.streams {
+        rows.push(Row { name: "first token", from: "due", of: &streams.first_token.from_due });
+        rows.push(Row { name: "first token", from: "sent", of: &streams.first_token.from_sent });
+        rows.push(Row { name: "token gap", from: "token", of: &streams.token_gap });
+    }
     rows.push(Row { name: "refusal", from: "sent", of: &latency.refusal });
     rows.push(Row { name: "ping", from: "sent", of: &latency.ping });
     rows.push(Row { name: "lag", from: "due", of: &latency.lag });
