@@ -290,6 +290,7 @@ impl Body for Answer {
                 }
                 return Poll::Ready(Some(Err(broken_off())));
             }
+            Self::Whole(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Stream(stream) => stream,
         };
         if let Some(opening) = stream.opening.take() {
