@@ -118,6 +118,15 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_that_is_served_in_time_wastes_nothing() {
+        // without a bound eleven wait, the last of them six seconds: that is in time for callers who wait ten, and not
+        // for those who wait three
+        let patient = crowd("none", "requests.0.deadline=10s").unbounded;
+        assert_eq!((patient.backlog_requests, patient.wasted_tokens), (11, 0));
+        assert!(crowd("none", "requests.0.deadline=3s").unbounded.wasted_tokens > 4 * 1_200);
+    }
+
+    #[test]
     fn answers_that_end_make_room() {
         // answers of 45 ms: both slots come free once before the sixth caller, twice before the tenth
         let quick = "provider.service={first_token: 45ms, per_token: 0s}";

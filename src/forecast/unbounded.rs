@@ -21,7 +21,8 @@ pub struct Unbounded {
     /// The share of the event's requests that are not served in time. In time are those that came before the wait
     /// reached D − s: λ·((D − s)μ + B/h)/(λ − μ) of them.
     pub late_share: f64,
-    /// Tokens spent on those that waited when the event ended: their callers had all left.
+    /// Tokens spent on those that waited when the event ended and are answered too late, for callers who have left: all
+    /// of them, unless so few were late in the whole event.
     pub wasted_tokens: u64,
     /// Tokens spent on all that are answered too late: those of the event, and those who come after it until the wait
     /// is short enough again, (q/μ − (D − s))/(1 − λ0/μ) seconds later. Absent if it never is.
@@ -60,7 +61,7 @@ impl Unbounded {
             last_wait_s: waits.then(|| backlog / served),
             empty_after_s: (waits && left > 0.0).then(|| backlog / left),
             late_share: if count > 0.0 { late / count } else { 0.0 },
-            wasted_tokens: (backlog * used) as u64,
+            wasted_tokens: (backlog.min(late) * used) as u64,
             wasted_in_all_tokens: (left > 0.0).then(|| ((late + after(left)) * used) as u64),
             queue_bytes: (backlog * body) as u64,
         }

@@ -26,7 +26,7 @@ pub struct Warning {
 /// All that apply, in a fixed order.
 pub(super) fn of(plan: &Plan, basis: &Basis, bound: &QueueBound, drain: &Drain) -> Vec<Warning> {
     let found = [
-        ("coarse_bound", coarse(bound)),
+        ("coarse_bound", coarse(plan, bound)),
         ("tail_overload", tail(basis)),
         ("slow_drain", slow(basis, drain)),
         ("concurrency_bound", concurrency(basis)),
@@ -38,7 +38,7 @@ pub(super) fn of(plan: &Plan, basis: &Basis, bound: &QueueBound, drain: &Drain) 
     found.into_iter().filter_map(named).collect()
 }
 
-fn coarse(bound: &QueueBound) -> Option<String> {
+fn coarse(plan: &Plan, bound: &QueueBound) -> Option<String> {
     let requests = bound.effective.requests;
     if requests == 0 {
         return Some(
@@ -47,7 +47,9 @@ fn coarse(bound: &QueueBound) -> Option<String> {
                 .to_owned(),
         );
     }
-    (requests < FEW).then(|| {
+    // a bound in whole requests is exact, however few they are
+    let whole = plan.policy().is_some_and(|policy| policy.bound.is_whole());
+    (requests < FEW && !whole).then(|| {
         format!(
             "only {requests} requests may wait: each is more than 3 % of the bound, so that it can be judged no \
              finer; a larger scale, a higher quota or a longer deadline makes it finer"
@@ -179,6 +181,9 @@ mod tests {
         sketch.quota = "90_000";
         sketch.phases[2] = ("20/min", "10m");
         assert_eq!(ids(&sketch), ["coarse_bound"]);
+        // so many requests and no more: that is exact
+        sketch.policy = json!({ "service": { "start": "3s" }, "bound": { "requests": 3 } });
+        assert!(!ids(&sketch).contains(&"coarse_bound".to_owned()));
         let mut sketch = flash();
         sketch.requests[0]["max_tokens"] = json!(900);
         sketch.requests[0]["output"] = json!({ "tokens": 400 });

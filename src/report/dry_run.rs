@@ -6,7 +6,7 @@ use crate::check::words::{number, seconds, thousands};
 use crate::forecast::Forecast;
 use crate::plan::{Http, Plan, TargetKind};
 use crate::provider::Engine;
-use crate::units::{Bytes, show_duration};
+use crate::units::{Bytes, Window, show_duration};
 
 const HEAD: usize = 20;
 
@@ -129,10 +129,20 @@ impl DryRun<'_> {
                 let budgets = &policy.budgets;
                 let rate =
                     budgets.tokens.map_or_else(|| "any number of".to_owned(), |r| number(r.per_min_f64()));
-                let burst = show_duration(budgets.burst);
-                return format!(
-                    "the embedded gateway is given {rate} tokens a minute and a burst of {burst}"
-                );
+                let span = show_duration(budgets.window().span());
+                let at_once = match budgets.window() {
+                    Window::Bucket { .. } => format!("and a burst of {span}"),
+                    Window::Fixed { .. } => format!("in fixed windows of {span}"),
+                    Window::Round { .. } => format!("in rounds of {span}"),
+                    Window::Sliding { .. } => format!("in a sliding window of {span}"),
+                };
+                return format!("the embedded gateway is given {rate} tokens a minute {at_once}");
+            }
+            (_, Some(policy)) if policy.budgets.tokens.is_none() => {
+                let calls = policy.budgets.concurrent.map_or_else(String::new, |calls| {
+                    format!(", {} calls at once", thousands(u64::from(calls)))
+                });
+                return format!("none: the gateway is believed to limit no tokens{calls}");
             }
             _ => quota.burst().saturating_sub(std::time::Duration::from_millis(100)),
         };

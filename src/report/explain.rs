@@ -228,7 +228,7 @@ fn unbounded(forecast: &Forecast) -> Vec<Explanation> {
     ];
     all.push(Explanation {
         what: "wasted without bound",
-        formula: "q times the tokens an answer uses; in all, those late in the event and those behind it too",
+        formula: "q, or those late where they are fewer, times the tokens an answer uses; in all, those late in the event and those behind it too",
         numbers: match story.wasted_in_all_tokens {
             Some(wasted) => {
                 format!("{} tokens; in all {}", thousands(story.wasted_tokens), thousands(wasted))

@@ -32,7 +32,7 @@ fn render(report: &Report, _style: &Style, out: &mut dyn io::Write) -> io::Resul
     points.extend(sentences::failures(report));
     points.extend(sentences::latency(report));
     points.extend(sentences::streams(report));
-    points.extend(sentences::said(report).into_iter().map(|said| format!("the target {said}")));
+    points.extend(sentences::said(report));
     points.iter().try_for_each(|point| writeln!(out, "- {}", escaped(point)))?;
     writeln!(out)?;
     // what needs a look stands open, the rest is folded away

@@ -131,7 +131,7 @@ pub(super) fn said(report: &Report) -> Vec<String> {
     let size = |bytes: u64| Bytes::new(bytes).to_string();
     let depth = said.queue_depth_requests.map(|depth| {
         format!(
-            "says that at most {} waited (seen at the same instants: {}), {} in the mean (seen: {}); at most {} apart",
+            "the target says that at most {} waited (seen at the same instants: {}), {} in the mean (seen: {}); at most {} apart",
             thousands(depth.said_peak),
             thousands(depth.seen_peak),
             number(depth.said_mean),
@@ -141,7 +141,7 @@ pub(super) fn said(report: &Report) -> Vec<String> {
     });
     let memory = said.memory_bytes.map(|memory| {
         format!(
-            "says that it used at most {} (seen: {}); at most {} apart",
+            "the target says that it used at most {} (seen: {}); at most {} apart",
             size(memory.said_peak),
             size(memory.seen_peak),
             size(memory.most_apart)
@@ -150,7 +150,7 @@ pub(super) fn said(report: &Report) -> Vec<String> {
     let lost = (said.lost > 0).then(|| {
         let all = said.pages + said.lost;
         format!(
-            "{} of {} pages of metrics did not come, or said nothing",
+            "{} of {} pages of its metrics did not come, or said nothing",
             thousands(said.lost),
             thousands(all)
         )

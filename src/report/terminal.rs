@@ -67,7 +67,7 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     }
     let times = [sentences::latency(report), sentences::streams(report)];
     times.iter().flatten().try_for_each(|line| lines.item("", Colour::None, HEAD, line))?;
-    let heads = std::iter::once("  target").chain(std::iter::repeat(""));
+    let heads = std::iter::once("  metrics").chain(std::iter::repeat(""));
     sentences::said(report)
         .iter()
         .zip(heads)

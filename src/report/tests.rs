@@ -2,12 +2,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::*;
+use crate::admission::Budgets;
 use crate::check::{Judgement, Scene, Verdict};
 use crate::forecast::Forecast;
-use crate::measure::Measures;
 use crate::measure::testing::{arrive, flash, healthy, record, smoke};
+use crate::measure::{Measures, Vital};
 use crate::observe::{Outcome, RetryAfter};
 use crate::plan::{Plan, TargetKind};
+use crate::units::{Bytes, Moment};
 
 pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
@@ -176,6 +178,37 @@ fn a_dry_run_says_what_it_would_take() {
     let text = render(&plan, Some("http://127.0.0.1:9090"));
     assert!(text.contains("http://127.0.0.1:9090: the gateway must call this address"), "{text}");
     assert!(text.contains("250,000 tokens a minute and a burst of 3,750 tokens"), "{text}");
+    let mut policy = flash().rehearsed().policy().unwrap().clone();
+    policy.budgets = Budgets::of_slots(2);
+    plan.target.kind = TargetKind::Url { url: "http://127.0.0.1:8080".into(), policy: Some(policy) };
+    let text = render(&plan, None);
+    assert!(text.contains("none: the gateway is believed to limit no tokens, 2 calls at once"), "{text}");
+}
+
+#[test]
+fn what_a_target_says_of_itself_stands_in_every_form_for_people() {
+    let plan = smoke().plan();
+    let mut measures = healthy(&plan);
+    let forms = ["text", "markdown", "html"];
+    let silent = report(&plan, &measures, false);
+    assert!(silent.said.is_none());
+    assert!(forms.iter().all(|form| !rendered(&silent, form, Style::default()).contains("says that")));
+    let at = Moment::from_secs(20);
+    let memory = Some(Bytes::new(9_000_000));
+    measures.vital(Vital::Said { at, queue_depth: Some(4), memory });
+    measures.vital(Vital::Said { at, queue_depth: None, memory: None });
+    let report = report(&plan, &measures, false);
+    let depth = report.said.unwrap().queue_depth_requests.unwrap();
+    assert_eq!((depth.samples, depth.said_peak, depth.seen_peak, depth.most_apart), (1, 4, 0, 4));
+    for form in forms {
+        let text = rendered(&report, form, Style::default()).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("says that at most 4 waited (seen at the same instants: 0)"), "{form}: {text}");
+        assert!(
+            text.contains("used at most 9.00 MB (seen: 14.0 MB); at most 5.00 MB apart"),
+            "{form}: {text}"
+        );
+        assert!(text.contains("1 of 2 pages of its metrics did not come, or said nothing"), "{form}: {text}");
+    }
 }
 
 #[test]

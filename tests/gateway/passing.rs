@@ -68,6 +68,21 @@ fn a_stream_passes_as_it_comes_and_is_settled_at_its_end() {
     assert_eq!(gateway.read("held_tokens"), 0);
 }
 
+/// As in fpco/http-reverse-proxy#44: a proxy took an interim 103 for the answer and hung on it.
+#[test]
+fn an_interim_answer_of_the_provider_is_waited_past() {
+    let upstream = Upstream::start();
+    let gateway = Running::start(plenty(), &upstream);
+    let mut caller = gateway.call("a", &chat(50, 50));
+    let mut call = upstream.next();
+    call.write("HTTP/1.1 103 Early Hints\r\nlink: </style.css>; rel=preload\r\n\r\n");
+    call.succeed(60);
+    let answer = caller.answer();
+    assert_eq!((answer.status, answer.json()["usage"]["total_tokens"].as_u64()), (200, Some(60)));
+    gateway.until("requests_total{outcome=\"completed\"}", 1);
+    assert_eq!(gateway.read("held_tokens"), 0);
+}
+
 #[test]
 fn a_refusal_names_its_reason_and_says_when_to_come_back() {
     let upstream = Upstream::start();

@@ -104,7 +104,7 @@ fn body(report: &Report, running: Option<Running>) -> Markup {
         (latency::section(report))
         h2 { "The target's memory, and the run itself" }
         (over_time::memory(report, &times))
-        @for said in sentences::said(report) { p { "The target " (said) "." } }
+        @for said in sentences::said(report) { p { (over_time::capitalised(&said)) "." } }
         (over_time::lag(report, &times))
         (tables::classes(report))
         (tables::forecast(report, &times))

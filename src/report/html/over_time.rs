@@ -191,7 +191,7 @@ pub(super) fn lag(report: &Report, times: &Times<'_>) -> Markup {
     .render()
 }
 
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
