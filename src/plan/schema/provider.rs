@@ -6,12 +6,41 @@ use super::{form, list, named, object, one_of, whole, word};
 use crate::provider::wire::APIS;
 
 pub(super) fn schema() -> Value {
+    let slots = object(
+        &["count"],
+        "answers worked on at once",
+        [("count", whole("how many")), ("queue", whole("how many may wait for one; default any number"))],
+    );
+    object(
+        &["quota", "service"],
+        "the provider behind the gateway, which tenfold plays",
+        [
+            ("listen", word("address to listen on; default 127.0.0.1:0, a free port")),
+            ("advertise", word("the URL the gateway shall call, where it differs")),
+            (
+                "engine",
+                named(
+                    "the shell that serves it; stream also gives streamed answers",
+                    &["stream", "wiremock"],
+                ),
+            ),
+            ("api", named("the wire format", &APIS.iter().map(|api| api.name()).collect::<Vec<_>>())),
+            ("count", named("how both sides count tokens", &["cl100k_base", "o200k_base", "words"])),
+            ("quota", quota()),
+            ("service", service()),
+            ("slots", slots),
+            ("faults", list(fault(), "when less is served than usual")),
+        ],
+    )
+}
+
+fn quota() -> Value {
     let window = one_of(
         "how the window moves",
         &["bucket", "fixed", "sliding"],
         json!({ "fixed": form("duration", "its period"), "sliding": form("duration", "its period") }),
     );
-    let quota = object(
+    object(
         &["tokens_per_minute"],
         "what may be used",
         [
@@ -29,7 +58,10 @@ pub(super) fn schema() -> Value {
             ("charge", named("what a request is charged", &["actual", "reservation"])),
             ("accounts", list(word("a key"), "keys with this quota each; default one account for all")),
         ],
-    );
+    )
+}
+
+fn service() -> Value {
     let lognormal =
         object(&["cv"], "with a normal logarithm", [("cv", word("the standard deviation over the mean"))]);
     let law = one_of(
@@ -45,7 +77,7 @@ pub(super) fn schema() -> Value {
             ("each", form("share", "what each beyond that adds to the usual time")),
         ],
     );
-    let service = object(
+    object(
         &["first_token"],
         "how long an answer takes",
         [
@@ -54,12 +86,10 @@ pub(super) fn schema() -> Value {
             ("law", law),
             ("strain", strain),
         ],
-    );
-    let slots = object(
-        &["count"],
-        "answers worked on at once",
-        [("count", whole("how many")), ("queue", whole("how many may wait for one; default any number"))],
-    );
+    )
+}
+
+fn fault() -> Value {
     let errors = object(
         &["status"],
         "calls get an error at once",
@@ -74,7 +104,7 @@ pub(super) fn schema() -> Value {
         "answers take longer",
         [("times", form("ratio", "so many times as long")), ("plus", form("duration", "longer by this"))],
     );
-    let fault = object(
+    object(
         &["at", "for"],
         "a time in which the provider is not as usual: one of the things that can be wrong",
         [
@@ -87,27 +117,6 @@ pub(super) fn schema() -> Value {
             ("latency", latency),
             ("resets", form("share", "the part of the calls whose connection is reset")),
             ("stalls", form("share", "the part of the answers that never come")),
-        ],
-    );
-    object(
-        &["quota", "service"],
-        "the provider behind the gateway, which tenfold plays",
-        [
-            ("listen", word("address to listen on; default 127.0.0.1:0, a free port")),
-            ("advertise", word("the URL the gateway shall call, where it differs")),
-            (
-                "engine",
-                named(
-                    "the shell that serves it; stream also gives streamed answers",
-                    &["stream", "wiremock"],
-                ),
-            ),
-            ("api", named("the wire format", &APIS.iter().map(|api| api.name()).collect::<Vec<_>>())),
-            ("count", named("how both sides count tokens", &["cl100k_base", "o200k_base", "words"])),
-            ("quota", quota),
-            ("service", service),
-            ("slots", slots),
-            ("faults", list(fault, "when less is served than usual")),
         ],
     )
 }
