@@ -1,6 +1,7 @@
 //! Targets behind TLS whose certificate nobody vouches for.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,12 +26,12 @@ fn fixture(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "fixtures", "tls", name].iter().collect()
 }
 
-/// A server that answers 404 and the version it was asked in; it ends with the test's process.
-fn server() -> Outcome<String> {
+/// A server with this certificate that answers 404 and the version it was asked in; it ends with the test's process.
+fn server(certificate: &str) -> Outcome<String> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let url = format!("https://localhost:{}", listener.local_addr()?.port());
-    let chain = vec![CertificateDer::from_pem_file(fixture("self-signed.pem"))?];
+    let chain = vec![CertificateDer::from_pem_file(fixture(certificate))?];
     let key = PrivateKeyDer::from_pem_file(fixture("key.pem"))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
@@ -76,13 +77,13 @@ fn refused(url: &str, sets: &[&str]) -> Outcome<String> {
 /// why, and names the two ways out; both lead through, with either sender and either protocol.
 #[test]
 fn a_certificate_that_nobody_vouches_for_is_named_before_the_load() {
-    let url = server().unwrap();
+    let url = server("self-signed.pem").unwrap();
     let trusted = format!("target.request.ca_file={}", fixture("self-signed.pem").display());
     for sender in ["target.request.sender=reqwest", "target.request.sender=hyper"] {
         for (http, spoken) in [("target.request.http=1.1", "HTTP/1.1"), ("target.request.http=2", "HTTP/2.0")]
         {
             let said = refused(&url, &[sender, http]).unwrap();
-            assert!(said.contains("is signed by nobody this machine trusts"), "{sender} {http}: {said}");
+            assert!(said.contains("signed by nobody this machine trusts"), "{sender} {http}: {said}");
             assert!(said.contains("ca_file") && said.contains("insecure"), "{said}");
             for way in [trusted.as_str(), "target.request.insecure=true"] {
                 let said = refused(&url, &[sender, http, way]).unwrap();
@@ -90,5 +91,45 @@ fn a_certificate_that_nobody_vouches_for_is_named_before_the_load() {
                 assert!(said.contains("answered 404") && said.contains(&through), "{sender} {way}: {said}");
             }
         }
+    }
+}
+
+/// As in grafana/k6#218: what is wrong with a certificate is told by its name, whichever sender found it.
+#[test]
+fn what_is_wrong_with_a_certificate_is_told_with_its_way_out() {
+    let wrongs = [
+        ("other-name.pem", "has a certificate for other names", "call it by a name"),
+        ("expired.pem", "has a certificate that has expired", "have it renewed"),
+        ("authority.pem", "has the certificate of an authority as its own", "CA:FALSE"),
+    ];
+    for (certificate, what, way_out) in wrongs {
+        let url = server(certificate).unwrap();
+        let trusted = format!("target.request.ca_file={}", fixture(certificate).display());
+        for sender in ["target.request.sender=reqwest", "target.request.sender=hyper"] {
+            let said = refused(&url, &[sender, &trusted]).unwrap();
+            assert!(said.contains(what) && said.contains(way_out), "{certificate} {sender}: {said}");
+            assert!(said.contains("target.request.insecure"), "{said}");
+            let said = refused(&url, &[sender, "target.request.insecure=true"]).unwrap();
+            assert!(said.contains("answered 404"), "{certificate} {sender}: {said}");
+        }
+    }
+}
+
+/// A target that speaks no TLS where https was written is told from one that is not there.
+#[test]
+fn a_target_that_speaks_no_tls_is_told_from_one_that_is_not_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            // what a plain server says to a greeting it does not understand
+            let _ =
+                io::Write::write_all(&mut &stream, b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n");
+            let _ = io::copy(&mut &stream, &mut io::sink());
+        }
+    });
+    for sender in ["target.request.sender=reqwest", "target.request.sender=hyper"] {
+        let said = refused(&url, &[sender]).unwrap();
+        assert!(said.contains("broke off the TLS handshake") && said.contains("http://"), "{sender}: {said}");
     }
 }

@@ -18,8 +18,13 @@ use crate::Outcome;
 /// As large as tenfold's own.
 const BODY: &str = r#"{"model":"rehearsal","messages":[{"role":"user","content":"a b c d e f g h"}],"max_completion_tokens":4,"user":"tenfold-00000001-0000000000-0-0004"}"#;
 
-/// The grain at high rates, as tenfold's.
-const GRAIN: Duration = Duration::from_micros(150);
+/// The grain from 5,000/s on, as tenfold's.
+fn grain(rate: u64) -> Duration {
+    if rate < 5_000 {
+        return Duration::ZERO;
+    }
+    Duration::from_secs_f64(1.01 / rate as f64).clamp(Duration::from_micros(100), Duration::from_micros(200))
+}
 
 /// Sends `rate` requests a second to `url` for `secs` seconds.
 pub(crate) fn send(url: &str, rate: u64, secs: u64) -> Outcome<Value> {
@@ -56,11 +61,7 @@ pub(crate) fn send(url: &str, rate: u64, secs: u64) -> Outcome<Value> {
             sent += 1;
         }
         events.clear();
-        let until = if sent < total {
-            due(sent) + if rate > 5_000 { GRAIN } else { Duration::ZERO }
-        } else {
-            Moment::NEVER
-        };
+        let until = if sent < total { due(sent) + grain(rate) } else { Moment::NEVER };
         let wait = until.since(clock.now()).min(Duration::from_secs(5));
         let wait = Timespec { tv_sec: wait.as_secs().try_into()?, tv_nsec: wait.subsec_nanos().into() };
         epoll::wait(&poll, spare_capacity(&mut events), Some(&wait))?;

@@ -22,7 +22,7 @@ const SERVER: usize = 1;
 /// Keeps this process on one core, where there are two, and lets it run before what else this machine does.
 pub(crate) fn pin(core: usize) {
     // without the permission for it the figures show what else ran
-    let _ = rustix::process::setpriority_process(None, -15);
+    let _ = rustix::process::setpriority_process(None, -10);
     let mut set = CpuSet::new();
     set.set(core);
     // a machine of one core, or a stricter set: the figures then say so by themselves

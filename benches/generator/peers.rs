@@ -16,8 +16,10 @@ pub(crate) struct Peer {
     call: fn(&str, u64, u64) -> (Vec<String>, String),
 }
 
-const ALL: [Peer; 4] = [
+const ALL: [Peer; 6] = [
     Peer { name: "fortio", call: fortio },
+    Peer { name: "h2load", call: h2load },
+    Peer { name: "hey", call: hey },
     Peer { name: "k6", call: k6 },
     Peer { name: "oha", call: oha },
     Peer { name: "vegeta", call: vegeta },
@@ -37,13 +39,32 @@ fn words(text: &str) -> Vec<String> {
 
 fn fortio(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
     let args = format!(
-        "load -quiet -uniform -nocatchup -c 64 -qps {rate} -t {secs}s -payload {{}} {url}/v1/chat/completions"
+        "load -quiet -uniform -nocatchup -c {FIXED} -qps {rate} -t {secs}s -payload {{}} {url}/v1/chat/completions"
     );
     (words(&args), String::new())
 }
 
+/// How many connections the peers of a fixed number have.
+const FIXED: u64 = 64;
+
+fn h2load(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
+    let each = rate as f64 / FIXED as f64;
+    // it sends a POST only where it has a file to send
+    let body = std::env::temp_dir().join("tenfold-generator-body.json");
+    let body =
+        std::fs::write(&body, "{}").map_or_else(|_| "/dev/null".into(), |()| body.display().to_string());
+    let args = format!("--h1 -c {FIXED} --rps {each} -D {secs} -d {body} {url}/v1/chat/completions");
+    (words(&args), String::new())
+}
+
+fn hey(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
+    let each = rate as f64 / FIXED as f64;
+    let args = format!("-c {FIXED} -q {each} -z {secs}s -m POST -d {{}} {url}/v1/chat/completions");
+    (words(&args), String::new())
+}
+
 fn oha(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
-    let args = format!("--no-tui -c 64 -q {rate} -z {secs}s -m POST -d {{}} {url}/v1/chat/completions");
+    let args = format!("--no-tui -c {FIXED} -q {rate} -z {secs}s -m POST -d {{}} {url}/v1/chat/completions");
     (words(&args), String::new())
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,11 @@ use super::progress::Progress;
 use super::{complain, exit, faults, selftest, signals};
 use crate::check::{Judgement, RunVerdict, Scene};
 use crate::forecast::Forecast;
-use crate::live::{self, Board, Ended, Log, LogFile, Needs, Options, Run, Standing, Stop, Written};
-use crate::plan::{Plan, TargetKind};
-use crate::report::{self, DryRun, Format, Inputs, RawRefusal, Report, RunHeader, Style};
+use crate::live::{self, Board, Ended, Log, LogFile, Looked, Needs, Options, Run, Standing, Stop, Written};
+use crate::plan::{Lookup, Plan, TargetKind};
+use crate::report::{
+    self, AddressPart, DryRun, Format, Inputs, NamePart, RawRefusal, Report, RunHeader, Style,
+};
 use crate::units::{Moment, parse_duration};
 
 /// Rehearse a plan with real sockets, and judge what came of it
@@ -275,6 +277,7 @@ fn reported(whole: &Whole, run: Run, folder: &Path) -> Report {
             started: run.started,
             took: run.took,
             target: run.target,
+            name: run.looked.map(named),
             ended_early: match run.ended_by {
                 Ended::Done => None,
                 Ended::Interrupted => Some("interrupted".to_owned()),
@@ -289,6 +292,19 @@ fn reported(whole: &Whole, run: Run, folder: &Path) -> Report {
         judgement: &judgement,
         refusals: refusals.collect(),
     })
+}
+
+fn named(looked: Looked) -> NamePart {
+    let address = |(ip, answers): (IpAddr, u64)| AddressPart { address: ip.to_string(), answers };
+    NamePart {
+        host: looked.host,
+        every_s: match looked.policy {
+            Lookup::Once => None,
+            Lookup::Every(interval) => Some(interval.as_secs_f64()),
+        },
+        lookups: looked.lookups,
+        addresses: looked.addresses.into_iter().map(address).collect(),
+    }
 }
 
 /// Serves the page of a run that is to begin.
@@ -323,6 +339,7 @@ fn drawn(whole: &Whole, standing: &Standing) -> String {
             TargetKind::Spawn(spawn) => format!("`{}`", spawn.command.join(" ")),
             TargetKind::Url { url, .. } => url.clone(),
         },
+        name: None,
         ended_early: None,
         path: None,
     };

@@ -115,6 +115,7 @@ impl Args {
                 started: String::new(),
                 took: measures.end.since(Moment::ZERO),
                 target: "the declared policy in virtual time".to_owned(),
+                name: None,
                 ended_early: None,
                 path: None,
             },

@@ -106,10 +106,10 @@ fn once(chain: Chain<'_>, nth: u16, stop: &Stop) -> Result<Carriers, String> {
             "no connection to {base} could be made ({}): is it running there? (--wait-ready 60s waits for it)",
             how.words()
         )),
-        Err(Lost::Trouble(Trouble::Broken(Broken::Untrusted))) => Err(format!(
-            "the certificate of {base} is signed by nobody this machine trusts, or is not for that name: name its issuer in \
-             target.request.ca_file, or take any certificate with target.request.insecure: true"
-        )),
+        Err(Lost::Trouble(Trouble::Tls(tls))) => {
+            let (what, way_out) = tls.words();
+            Err(format!("{base} {what}: {way_out}"))
+        }
         Err(Lost::Trouble(Trouble::Broken(how))) => Err(format!(
             "{base} {}, and {seen}: is it an HTTP server, and is its upstream {provider}?",
             match how {

@@ -18,7 +18,7 @@ use super::pacing::{self, Paced, Timer};
 use super::request::{Errand, Wire};
 use super::sender::{Outgoing, Reply};
 use super::trouble::Trouble;
-use super::{Clock, LiveError, Seen, reading};
+use super::{Clock, LiveError, Looked, Seen, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
 use crate::plan::{Plan, Refusal};
 use crate::provider::wire::Api;
@@ -107,6 +107,11 @@ impl Callers {
         locker.take()
     }
 
+    /// How the target's name was looked up, if it has one.
+    pub(super) fn looked(&self) -> Option<Looked> {
+        self.wire.sender.looked()
+    }
+
     fn say(&self, sighting: Sighting) {
         // nobody listens any more once the run is over
         let _ = self.out.send(Seen::Sighting(sighting));
@@ -161,26 +166,27 @@ impl Callers {
                         told = headers;
                         Sighting::Answered { attempt, at, answer }
                     }
-                    Ok(Err(Trouble::Broken(why))) => Sighting::Broken { attempt, at, why },
-                    Ok(Err(Trouble::Exhausted)) => Sighting::Broken { attempt, at, why: Broken::Closed },
+                    Ok(Err(trouble)) => {
+                        let why = trouble.broken().unwrap_or(Broken::Closed);
+                        Sighting::Broken { attempt, at, why }
+                    }
                 }
             }
         };
-        let comeback = match (&class.on_refusal, &sighting) {
+        let returns = match (&class.on_refusal, &sighting) {
             // no SDK repeats what has begun to stream
-            (OnRefusal::Retry(_), _) if opened.into_inner() => Comeback::None,
-            (OnRefusal::Retry(_), ended) => self.comes_back(departure, at, ended, &told),
+            (OnRefusal::Retry(_), _) if opened.into_inner() => false,
+            (OnRefusal::Retry(_), ended) => self.send_back(self.comes_back(departure, at, ended, &told)),
             (OnRefusal::GiveUp, Sighting::Answered { answer, .. }) => {
                 self.perhaps_return(departure, at, answer, &written);
-                Comeback::None
+                false
             }
-            (OnRefusal::GiveUp, _) => Comeback::None,
+            (OnRefusal::GiveUp, _) => false,
         };
-        if let Comeback::Due(_) = comeback {
+        if returns {
             self.say(Sighting::Again { attempt, at });
         }
         self.say(sighting);
-        self.send_back(comeback);
     }
 
     /// Whether the caller of an attempt that has ended tries again, by its own rule.
@@ -199,19 +205,19 @@ impl Callers {
         self.comebacks.next(departure, &self.mix, &signs, at)
     }
 
-    /// Sends a caller back to where it will be due.
-    fn send_back(&self, comeback: Comeback) {
-        match comeback {
-            Comeback::None => {}
-            Comeback::TooLate => {
-                self.paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
-            }
-            Comeback::Due(departure) => {
-                self.paced.owe();
-                // it is listened for as long as anybody is owed anything, or until all is ended at once
-                let _ = self.returns.send(departure);
-            }
+    /// Sends a caller back to where it will be due. False if it does not come back, or not before the run ends.
+    fn send_back(&self, comeback: Comeback) -> bool {
+        let due = match comeback {
+            Comeback::None => return false,
+            Comeback::TooLate => None,
+            Comeback::Due(departure) => Some(departure),
+        };
+        // nobody listens any more once the last phase is over
+        let taken = due.is_some_and(|departure| self.returns.send(departure).is_ok());
+        if !taken {
+            self.paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
         }
+        taken
     }
 
     /// The answer, and when its last byte was read.
@@ -310,18 +316,12 @@ struct Open(Arc<Callers>);
 impl Open {
     fn new(callers: Arc<Callers>) -> Self {
         callers.open.fetch_add(1, Ordering::AcqRel);
-        if callers.comebacks.any() {
-            callers.paced.owe();
-        }
         Self(callers)
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        if self.0.comebacks.any() {
-            self.0.paced.settle();
-        }
         if self.0.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.0.closed.notify_one();
         }

@@ -12,17 +12,14 @@ use crate::plan::Plan;
 use crate::units::Moment;
 use crate::workload::{Allowance, Class, ClassId, Mix, OnRefusal, Signs, stream};
 
-/// How long after the last phase a caller may still come back. Told to wait longer it is not waited for.
-const TAIL: Duration = Duration::from_secs(60);
-
 /// Decides who comes back, as the simulation does: the same draws, the same budgets.
 #[derive(Debug)]
 pub(super) struct Comebacks {
     seed: u64,
     /// Whether callers of any class try again.
     any: bool,
-    /// Nobody comes back after this.
-    last: Moment,
+    /// When the last phase is over: whoever would come back then, or later, is not waited for.
+    end: Moment,
     /// How many retries each class has left.
     allowances: Mutex<Vec<Allowance>>,
 }
@@ -45,14 +42,9 @@ impl Comebacks {
         Self {
             seed: plan.load.seed,
             any: classes.iter().any(|class| class.on_refusal != OnRefusal::GiveUp),
-            last: start + plan.load.end().since(Moment::ZERO) + TAIL,
+            end: start + plan.load.end().since(Moment::ZERO),
             allowances: Mutex::new(classes.iter().map(|class| Allowance::of(&class.on_refusal)).collect()),
         }
-    }
-
-    /// Whether callers of any class try again.
-    pub(super) const fn any(&self) -> bool {
-        self.any
     }
 
     /// A first attempt was due.
@@ -69,7 +61,7 @@ impl Comebacks {
         let draw = stream::draw(self.seed, stream::RETRIES, seq, u64::from(nth));
         let Some(wait) = retry.wait(nth, signs, draw) else { return Comeback::None };
         let due = at + wait;
-        if due > self.last {
+        if due >= self.end {
             return Comeback::TooLate;
         }
         if !self.with(departure.class, Allowance::spend) {

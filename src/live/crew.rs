@@ -14,7 +14,7 @@ use super::metrics::Scraper;
 use super::pacer::Pacer;
 use super::pacing::{self, Paced};
 use super::request::{self, Wire};
-use super::{Clock, Evidence, LiveError, Seen, ping};
+use super::{Clock, Evidence, LiveError, Looked, Seen, ping};
 use crate::plan::Plan;
 use crate::units::Moment;
 use crate::workload::Schedule;
@@ -28,6 +28,16 @@ pub(super) struct Goal<'a> {
     pub(super) memory: Option<Whose>,
     /// The port that is kept for its metrics, if it is a command of ours.
     pub(super) metrics_port: Option<u16>,
+}
+
+/// What is known once everyone has ended.
+#[derive(Debug)]
+pub(super) struct Leftovers {
+    pub(super) evidence: Vec<Evidence>,
+    /// How the target's name was looked up, if it has one.
+    pub(super) looked: Option<Looked>,
+    /// Returning callers whose time comes after the last phase.
+    pub(super) not_waited_for: u64,
 }
 
 /// The threads of a load.
@@ -79,12 +89,16 @@ impl Crew {
         self.client.is_finished()
     }
 
-    /// Ends everyone, whatever is open. Gives the evidence, and how many returning callers were not waited for.
-    pub(super) fn dismiss(self) -> Result<(Vec<Evidence>, u64), LiveError> {
+    /// Ends everyone, whatever is open.
+    pub(super) fn dismiss(self) -> Result<Leftovers, LiveError> {
         // no receiver is left if the client has ended by itself
         let _ = self.quit.send(true);
         let died = |_| LiveError::Thread(io::Error::other("a thread of the load panicked"));
         self.client.join().map_err(died)?.map_err(LiveError::Thread)?;
-        Ok((self.callers.take_evidence(), self.paced.not_waited_for.load(Ordering::Relaxed)))
+        Ok(Leftovers {
+            evidence: self.callers.take_evidence(),
+            looked: self.callers.looked(),
+            not_waited_for: self.paced.not_waited_for.load(Ordering::Relaxed),
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! Where a run is followed: sightings are put in order and folded, the target and the provider are looked after.
 
 use std::sync::mpsc::Receiver;
+use std::thread;
 use std::time::Duration;
 
 use super::board::{Board, Standing};
@@ -29,6 +30,10 @@ const PROVIDER: Duration = Duration::from_secs(1);
 const SILENT: u32 = 3;
 /// How long the end of work at the provider is waited for when no request is open any more.
 const GHOSTS: Duration = Duration::from_secs(120);
+
+/// After so many sightings the thread lets others run. On a machine of few cores the thread that sends may wait for this
+/// one's, and what has piled up in a turn at 20,000/s takes a millisecond.
+const BITE: u32 = 32;
 
 /// Arrivals that are due and not begun for so long are a sender that stands still.
 const STUCK: Duration = Duration::from_secs(5);
@@ -175,8 +180,10 @@ impl Desk {
     /// pacing thread its punctuality.
     fn take(&mut self) {
         pause(self.clock, TURN);
+        let mut bite = Bite::default();
         while let Ok(seen) = self.seen.try_recv() {
             self.note(seen);
+            bite.taken();
         }
     }
 
@@ -189,7 +196,11 @@ impl Desk {
 
     fn release(&mut self, now: Moment, paced: Moment) {
         let (fold, start) = (&mut self.fold, self.start);
-        self.order.release(now, paced, |seen| into(fold, start, seen));
+        let mut bite = Bite::default();
+        self.order.release(now, paced, |seen| {
+            into(fold, start, seen);
+            bite.taken();
+        });
     }
 
     /// Ends the run if the sender stands still. Not at the first look: after a halt of the whole machine it has yet to
@@ -237,6 +248,21 @@ impl Desk {
             let recent = self.fold.measures().recent(at, span);
             (recent.offered, recent.completions)
         })
+    }
+}
+
+/// Counts sightings up to [`BITE`].
+#[derive(Debug, Default)]
+struct Bite(u32);
+
+impl Bite {
+    /// One more; after the last of a bite others may run.
+    fn taken(&mut self) {
+        self.0 += 1;
+        if self.0 == BITE {
+            self.0 = 0;
+            thread::yield_now();
+        }
     }
 }
 

@@ -50,3 +50,4 @@ pub use preflight::Needs;
 pub use provider::{Arrived, Carriers, ProviderError, ProviderShell};
 pub use run::{Ended, Options, Run, Stop, run};
 pub use seen::Seen;
+pub use sender::Looked;

@@ -13,12 +13,20 @@ use crate::observe::Attempt;
 use crate::units::Moment;
 use crate::workload::{Arrival, ClassId, Late, Load, Sizes, Span};
 
-/// Above this rate one wake-up sends everything due within [`GRAIN`]: a wake-up for each request would cost more than
-/// the request.
-const COALESCE_ABOVE: f64 = 5_000.0;
+/// From this rate on one wake-up sends everything due within a grain: a wake-up for each request would cost more than the
+/// request.
+const COALESCE_FROM: f64 = 5_000.0;
+
+/// The grain is a mean gap, so that about two requests share a wake-up, but no less and no more than this. More would
+/// send some requests later than they need be, less would save no wake-up.
+const GRAIN: (Duration, Duration) = (Duration::from_micros(100), Duration::from_micros(200));
 
 /// How long a wake-up waits for others to fall due, at such a rate.
-const GRAIN: Duration = Duration::from_micros(200);
+fn grain(per_sec: f64) -> Option<Duration> {
+    let (least, most) = GRAIN;
+    // a little over: due times are whole nanoseconds
+    (per_sec >= COALESCE_FROM).then(|| Duration::from_secs_f64(1.01 / per_sec).clamp(least, most))
+}
 
 /// An attempt to be made. They order by due time, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,7 +68,8 @@ pub struct Pacer<S: Iterator<Item = Arrival>> {
     start: Moment,
     end: Moment,
     late: Late,
-    busy: Vec<Span>,
+    /// Phases whose wake-ups wait, and for how long.
+    busy: Vec<(Span, Duration)>,
 }
 
 impl<S: Iterator<Item = Arrival>> Pacer<S> {
@@ -68,31 +77,26 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
     /// `load`.
     pub fn new(schedule: S, load: &Load, start: Moment) -> Self {
         let shift = start.since(Moment::ZERO);
-        let busy = load.spans().filter(|(phase, _)| phase.rate.per_sec_f64() > COALESCE_ABOVE);
+        let busy = load.spans().filter_map(|(phase, span)| Some((span, grain(phase.rate.per_sec_f64())?)));
         Self {
             schedule: schedule.peekable(),
             returns: BinaryHeap::new(),
             start,
             end: load.end() + shift,
             late: load.late,
-            busy: busy.map(|(_, span)| Span { start: span.start + shift, end: span.end + shift }).collect(),
+            busy: busy
+                .map(|(span, grain)| (Span { start: span.start + shift, end: span.end + shift }, grain))
+                .collect(),
         }
     }
 
-    /// A caller will come back. False, and nothing taken, if it is a probe due after the last phase: it is not waited
-    /// for.
+    /// A caller will come back. False, and nothing taken, if that is after the last phase: it is not waited for.
     pub fn returning(&mut self, departure: Departure) -> bool {
-        let kept = self.is_retry(&departure) || departure.due <= self.end;
+        let kept = departure.due < self.end;
         if kept {
             self.returns.push(Reverse(departure));
         }
         kept
-    }
-
-    /// Whether it is a caller that tries again by itself: it is waited for also after the last phase, and whoever sends
-    /// it says beforehand that it will.
-    pub(super) const fn is_retry(&self, departure: &Departure) -> bool {
-        departure.attempt.nth > 0 && !departure.probe
     }
 
     /// The instant after the last phase, on the run's clock.
@@ -110,8 +114,8 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
     /// When to wake up next: never before an attempt is due, and in a busy phase late enough to find several.
     pub fn wake_at(&mut self) -> Option<Moment> {
         let due = self.next_due()?;
-        let busy = self.busy.iter().any(|span| span.contains(due));
-        Some(if busy { due + GRAIN } else { due })
+        let busy = self.busy.iter().find(|(span, _)| span.contains(due));
+        Some(busy.map_or(due, |(_, grain)| due + *grain))
     }
 
     /// Appends everything due at `now`, in order of due times.
@@ -259,14 +263,22 @@ mod tests {
 
     #[test]
     fn a_busy_phase_is_woken_for_several_at_a_time_and_never_early() {
-        let mut wakes = 0;
-        let handed = played(&load("20000/s", 1, Late::Send), |n| {
-            wakes = n + 1;
-            Duration::ZERO
-        });
-        assert_eq!(handed.len(), 20_000);
-        assert!(wakes <= 20_000 / 3, "{wakes} wake-ups");
-        assert!(handed.iter().all(|(d, at, _)| *at >= d.due && at.since(d.due) <= GRAIN));
+        let ruled = |rate: usize| {
+            let mut wakes = 0;
+            let handed = played(&load(&format!("{rate}/s"), 1, Late::Send), |n| {
+                wakes = n + 1;
+                Duration::ZERO
+            });
+            assert_eq!(handed.len(), rate);
+            let latest = handed.iter().map(|(d, at, _)| at.as_nanos() - d.due.as_nanos()).max().unwrap();
+            (wakes, Duration::from_nanos(latest))
+        };
+        assert_eq!(ruled(4_900), (4_900, Duration::ZERO), "each at its instant");
+        for (rate, at_once, grain) in [(5_000, 2, 200), (7_000, 2, 145), (10_000, 2, 101), (20_000, 3, 100)] {
+            let (wakes, latest) = ruled(rate);
+            assert!(wakes <= rate as u64 / at_once + 1, "{wakes} wake-ups at {rate}/s");
+            assert!(latest <= Duration::from_micros(grain), "{latest:?} late at {rate}/s");
+        }
     }
 
     /// As in nats-io/nats.rs#875 and tokio-rs/tokio#6029: a sleeper that only knows whole milliseconds, and that now and then
@@ -304,7 +316,10 @@ mod tests {
         };
         assert!(pacer.returning(back(850, 2)));
         assert!(pacer.returning(back(250, 1)));
-        assert!(!pacer.returning(back(1_001, 3)));
+        assert!(
+            !pacer.returning(back(1_000, 3)),
+            "arrivals are due before the end, and so is whoever comes back"
+        );
         let mut out = Vec::new();
         pacer.due(start + Duration::from_secs(5), &mut out);
         assert_eq!(out.len(), 12);

@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -23,9 +22,6 @@ use crate::observe::{Sighting, Unsent};
 use crate::units::Moment;
 use crate::workload::Arrival;
 
-/// How often it is looked whether anybody can still come back, once the last phase is over.
-const LISTEN: Duration = Duration::from_millis(100);
-
 /// What the pacing path shares with the others.
 #[derive(Debug, Default)]
 pub(super) struct Paced {
@@ -33,8 +29,6 @@ pub(super) struct Paced {
     until: AtomicU64,
     /// Returning callers whose time comes after the last phase.
     pub(super) not_waited_for: AtomicU64,
-    /// Attempts that may still lead to another: those that have not ended, and callers on their way back.
-    owed: AtomicU64,
 }
 
 impl Paced {
@@ -46,21 +40,6 @@ impl Paced {
     /// Nothing more will be due.
     pub(super) fn over(&self) {
         self.until.store(u64::MAX, Ordering::Release);
-    }
-
-    /// An attempt has begun, or a caller is on its way back: the load is not over before it is settled.
-    pub(super) fn owe(&self) {
-        self.owed.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Such an attempt has ended, or such a caller has come.
-    pub(super) fn settle(&self) {
-        self.owed.fetch_sub(1, Ordering::AcqRel);
-    }
-
-    /// Whether nobody can come back any more.
-    fn nobody_returns(&self) -> bool {
-        self.owed.load(Ordering::Acquire) == 0
     }
 }
 
@@ -122,18 +101,14 @@ pub(super) async fn pace<S: Iterator<Item = Arrival>>(
         pacer.due(now, &mut turn);
         for (departure, fate) in turn.drain(..) {
             hand_out(departure, fate, timer.clock, &ends.out, &mut begin);
-            // one that was begun counts by itself
-            if pacer.is_retry(&departure) {
-                paced.settle();
-            }
         }
         let wake = pacer.wake_at();
         paced.until.store(pacer.next_due().map_or(u64::MAX, Moment::as_nanos), Ordering::Release);
-        let over = wake.is_none() && now >= pacer.end();
-        if over && paced.nobody_returns() {
+        if wake.is_none() && now >= pacer.end() {
             return Ok(());
         }
-        let until = wake.unwrap_or_else(|| pacer.end().max(now + LISTEN));
+        // until the last phase is over somebody may come back
+        let until = wake.unwrap_or_else(|| pacer.end());
         tokio::select! {
             biased;
             fired = timer.until(until) => fired?,

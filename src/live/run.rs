@@ -10,13 +10,13 @@ use tokio::runtime::Builder;
 
 use super::board::Board;
 use super::canary::{self, Chain};
-use super::crew::{Crew, Goal};
+use super::crew::{Crew, Goal, Leftovers};
 use super::desk::{Desk, Over};
 use super::preflight::Needs;
 use super::request::Wire;
 use super::target::{Start, Target};
 use super::wall::Stamp;
-use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, ProviderShell, Seen};
+use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, Looked, ProviderShell, Seen};
 use crate::measure::{Measures, Snapshot};
 use crate::observe::Sighting;
 use crate::plan::Plan;
@@ -88,6 +88,8 @@ pub struct Run {
     pub target: String,
     /// Where the provider could be called.
     pub provider_url: String,
+    /// How the target's name was looked up, and which of its addresses have answered; nothing where it has none.
+    pub looked: Option<Looked>,
     /// The carriers of the id that came through the chain.
     pub carriers: Carriers,
     /// Raw refusals, at most twenty.
@@ -131,7 +133,7 @@ pub fn run(
     let mut desk = Desk::new(plan, clock, start, seen, options.log.clone());
     desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
-    let (evidence, not_waited_for) = crew.dismiss()?;
+    let Leftovers { evidence, looked, not_waited_for } = crew.dismiss()?;
     let ended_by = match over {
         Over::Played => Ended::Done,
         Over::Asked => Ended::Interrupted,
@@ -146,6 +148,7 @@ pub fn run(
         run_id: stamp.run_id(),
         target: stage.target.about.clone(),
         provider_url: stage.provider.url().to_owned(),
+        looked,
         carriers: stage.carriers,
         evidence,
         ended_by,

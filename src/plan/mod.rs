@@ -32,7 +32,7 @@ pub use checks::{CHECKS, Known};
 pub use diff::{Amounts, MEASURES, MOST_JUDGED, Measured, Tolerance, is_judged};
 pub use levers::{Lever, Pull};
 pub use model::{
-    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, MemoryFrom,
+    AbortRule, CheckOverride, DeadlineHeader, Embedded, Expect, Http, LEAST_LAG, Limit, Lookup, MemoryFrom,
     MemorySource, Metric, Metrics, Page, Plan, Refusal, Rehearsal, SenderKind, Spawn, Target, TargetKind,
     TargetRequest, Template, Transport, Validity, Wanted,
 };

@@ -148,6 +148,25 @@ pub struct Transport {
     pub sender: SenderKind,
     /// Addresses of this machine that connections come from, in turn; none: the system's choice.
     pub source_addresses: Vec<IpAddr>,
+    /// When the target's name is looked up.
+    pub lookup: Lookup,
+}
+
+/// When the target's name is looked up. Connections that stand stay where they are; new ones take all its addresses in
+/// turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lookup {
+    /// Once, before the load: its addresses are pinned.
+    Once,
+    /// Again at this interval.
+    Every(Duration),
+}
+
+impl Default for Lookup {
+    /// Every half minute.
+    fn default() -> Self {
+        Self::Every(Duration::from_secs(30))
+    }
 }
 
 /// The protocol requests travel by.

@@ -117,6 +117,18 @@ fn read_memory(reader: &Reader<'_>, kind: Option<&TargetKind>) -> Option<MemoryS
     Some(memory)
 }
 
+impl Target {
+    /// Whether it is called over TLS and any certificate is taken: nobody vouches for who answers.
+    pub fn takes_any_certificate(&self) -> bool {
+        let over_tls = match &self.kind {
+            TargetKind::Embedded(_) => false,
+            TargetKind::Spawn(spawn) => spawn.url.starts_with("https:"),
+            TargetKind::Url { url, .. } => url.starts_with("https:"),
+        };
+        over_tls && self.request.insecure
+    }
+}
+
 fn read_embedded(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<Embedded> {
     let mut map = reader.map()?;
     let own_budgets = reader.node().get("budgets").is_some();

@@ -1,9 +1,10 @@
 //! How requests travel: the keys of `target.request` that concern connections.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
-use super::{Http, SenderKind, Transport};
-use crate::units::{MapReader, Reader};
+use super::{Http, Lookup, SenderKind, Transport};
+use crate::units::{MapReader, Reader, parse_duration, show_duration};
 
 /// Streams a connection carries, where the plan does not say: what most servers allow.
 const STREAMS: u32 = 100;
@@ -11,6 +12,8 @@ const STREAMS: u32 = 100;
 const MOST: u32 = 100_000;
 /// The most addresses connections may come from.
 const MOST_SOURCES: usize = 64;
+/// The shortest and the longest time from one look-up of a name to the next.
+const INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(86_400));
 
 impl Transport {
     /// How many connections `open` requests at once take, and how many requests each carries.
@@ -47,6 +50,7 @@ impl Transport {
         let connections = map.reader("connections");
         let streams = map.reader("streams");
         let sources = map.reader("source_addresses");
+        let lookup = map.reader("lookup").map_or(Some(standard.lookup), |reader| lookup(&reader));
         if let Some(idle) = connections.as_ref().or(streams.as_ref()).filter(|_| two == Some(false)) {
             idle.fault("this is for HTTP/2 only: write `http: 2` beside it");
             return None;
@@ -58,8 +62,23 @@ impl Transport {
             false => Http::One,
             true => Http::Two { connections: connections?, streams: streams? },
         };
-        Some(Self { http, sender: sender?, source_addresses: source_addresses? })
+        Some(Self { http, sender: sender?, source_addresses: source_addresses?, lookup: lookup? })
     }
+}
+
+/// `once`, or an interval.
+fn lookup(reader: &Reader<'_>) -> Option<Lookup> {
+    reader.parse("once or an interval", |text| {
+        if text == "once" {
+            return Ok(Lookup::Once);
+        }
+        let interval = parse_duration(text).map_err(|why| format!("{why}, nor is it `once`"))?;
+        let (least, most) = INTERVAL;
+        if (least..=most).contains(&interval) {
+            return Ok(Lookup::Every(interval));
+        }
+        Err(format!("`{text}` is not between {} and {}", show_duration(least), show_duration(most)))
+    })
 }
 
 /// A number from 1 to [`MOST`].
@@ -94,4 +113,32 @@ fn addresses(reader: &Reader<'_>) -> Option<Vec<IpAddr>> {
         return None;
     }
     whole.then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Faults;
+
+    fn read(text: &str) -> Result<Transport, Vec<String>> {
+        let (node, faults) = (crate::plan::yaml::read(text).unwrap(), Faults::default());
+        let transport = Transport::read(&mut Reader::root(&node, &faults).map().unwrap());
+        transport.ok_or_else(|| faults.into_sorted().iter().map(|fault| fault.message.clone()).collect())
+    }
+
+    /// As in grafana/k6#738: how long a look-up holds is the plan's to say.
+    #[test]
+    fn a_name_is_pinned_or_looked_up_again_at_an_interval() {
+        let lookup = |text| read(text).map(|transport| transport.lookup);
+        assert_eq!(lookup("{ sender: hyper }"), Ok(Lookup::Every(Duration::from_secs(30))));
+        assert_eq!(lookup("{ lookup: once }"), Ok(Lookup::Once));
+        assert_eq!(lookup("{ lookup: 5m }"), Ok(Lookup::Every(Duration::from_secs(300))));
+        for wrong in
+            ["{ lookup: 30 }", "{ lookup: never }", "{ lookup: 10ms }", "{ lookup: 48h }", "{ lookup: [] }"]
+        {
+            let faults = lookup(wrong).unwrap_err();
+            assert_eq!(faults.len(), 1, "{wrong}: {faults:?}");
+        }
+        assert!(lookup("{ lookup: never }").unwrap_err()[0].contains("`once`"), "the way out");
+    }
 }

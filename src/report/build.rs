@@ -2,8 +2,9 @@ use std::time::Duration;
 
 use super::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
-    LoadPart, MemoryPart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart,
-    ReturnPart, RunPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
+    LoadPart, MemoryPart, NamePart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report,
+    RetryAfterPart, ReturnPart, RunPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart,
+    WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
@@ -13,7 +14,7 @@ use crate::plan::Plan;
 use crate::units::Moment;
 
 /// What the shell knows of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RunHeader {
     /// Its id, unique among the runs of a plan.
     pub id: String,
@@ -25,6 +26,8 @@ pub struct RunHeader {
     pub took: Duration,
     /// What was tried, in words: `the embedded gateway`.
     pub target: String,
+    /// How the target's name was looked up, if it has one.
+    pub name: Option<NamePart>,
     /// Why it ended before its time, if it did.
     pub ended_early: Option<String>,
     /// Where the report will be, for the last line.
@@ -61,6 +64,8 @@ impl Report {
             run: RunPart {
                 id: header.id,
                 simulated: header.simulated,
+                insecure: !header.simulated && plan.target.takes_any_certificate(),
+                name: header.name,
                 started: header.started,
                 took_s: header.took.as_secs_f64(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -96,7 +96,10 @@ fn run(report: &Report, took: Duration) -> TestCase {
     let mut case = TestCase::new("run.valid", status);
     case.set_classname(format!("{}.run", report.plan.name));
     case.set_time(took);
-    let mut told = vec![sentences::title(report), sentences::offered(report), sentences::own(report)];
+    let mut told = vec![sentences::title(report)];
+    told.extend(sentences::warning(report).map(|warning| format!("warning: {warning}")));
+    told.extend(sentences::name(report));
+    told.extend([sentences::offered(report), sentences::own(report)]);
     told.push(sentences::requests(report));
     told.extend(sentences::failures(report));
     told.extend(sentences::latency(report));

@@ -28,7 +28,11 @@ fn render(report: &Report, _style: &Style, out: &mut dyn io::Write) -> io::Resul
     if let Some(why) = &report.run.ended_early {
         writeln!(out, "**{}**\n", escaped(why))?;
     }
-    let mut points = vec![sentences::offered(report), sentences::own(report), sentences::requests(report)];
+    if let Some(warning) = sentences::warning(report) {
+        writeln!(out, "**⚠️ Warning: {}**\n", escaped(&warning))?;
+    }
+    let mut points: Vec<_> = sentences::name(report).into_iter().collect();
+    points.extend([sentences::offered(report), sentences::own(report), sentences::requests(report)]);
     points.extend(sentences::failures(report));
     points.extend(sentences::latency(report));
     points.extend(sentences::streams(report));

@@ -24,6 +24,7 @@ mod model;
 mod plan_part;
 mod predict;
 mod read;
+mod run_part;
 mod schema;
 mod sentences;
 mod table;
@@ -39,13 +40,14 @@ pub use forecast_text::forecast_text;
 pub use model::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
     LoadPart, MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart,
-    RunPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
+    SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 pub use plan_part::{
     CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,
 };
 pub use predict::{predict_json, predict_text};
 pub use read::{MOST_BYTES, Unreadable, read};
+pub use run_part::{AddressPart, NamePart, RunPart};
 pub use schema::schema;
 pub use table::{RoundTable, Table, TableRow};
 

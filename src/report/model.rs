@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PlanPart;
+use super::{PlanPart, RunPart};
 use crate::check::{RunVerdict, Verdict};
 use crate::forecast::Forecast;
 
@@ -69,29 +69,6 @@ pub struct FailurePart {
     pub first_s: f64,
     /// When the last did.
     pub last_s: f64,
-}
-
-/// Which run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RunPart {
-    /// Its id, unique among the runs of a plan.
-    pub id: String,
-    /// True of a run in virtual time; left out of one with sockets.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub simulated: bool,
-    /// When it began, RFC 3339 in UTC; empty in virtual time.
-    pub started: String,
-    /// How long it took.
-    pub took_s: f64,
-    /// The version of the tool.
-    pub version: String,
-    /// What was tried, in words: `the embedded gateway`.
-    pub target: String,
-    /// Why it ended before its time, if it did.
-    pub ended_early: Option<String>,
-    /// Where the report is; not written into it.
-    #[serde(skip)]
-    pub path: Option<String>,
 }
 
 /// The forecast for the event as written, and for what was run.

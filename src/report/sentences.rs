@@ -1,6 +1,6 @@
 //! What every form says in the same words.
 
-use super::{CheckPart, Distribution, Report};
+use super::{AddressPart, CheckPart, Distribution, Report};
 use crate::check::words::{number, seconds, thousands};
 use crate::check::{RunVerdict, Verdict};
 use crate::units::Bytes;
@@ -37,6 +37,30 @@ pub(super) fn tried(report: &Report) -> String {
     let plan = &report.plan;
     let scale = if plan.scale == "1" { String::new() } else { format!(" at {} scale", plan.scale) };
     format!("{}{scale} against {}", plan.name, report.run.target)
+}
+
+/// What of the target a reader must not miss.
+pub(super) fn warning(report: &Report) -> Option<String> {
+    report.run.insecure.then(|| {
+        "any certificate was taken (target.request.insecure), so nobody vouches for who answered".to_owned()
+    })
+}
+
+/// How the target's name was looked up, and which of its addresses answered.
+pub(super) fn name(report: &Report) -> Option<String> {
+    let name = report.run.name.as_ref()?;
+    let when = match name.every_s {
+        None => "pinned to its addresses at the start".to_owned(),
+        Some(every) => format!(
+            "looked up {} {}, every {} at most",
+            thousands(name.lookups),
+            if name.lookups == 1 { "time" } else { "times" },
+            seconds(every)
+        ),
+    };
+    let answers = |part: &AddressPart| format!("{} answered {}", part.address, thousands(part.answers));
+    let shown: Vec<_> = name.addresses.iter().map(answers).collect();
+    Some(format!("{} {when}: {}", name.host, shown.join(", ")))
 }
 
 /// Why an invalid run is one.

@@ -45,16 +45,23 @@ fn verdict(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     let title = sentences::title(report);
     if report.verdict == RunVerdict::Invalid {
         lines.item(word, colour, indent, &sentences::our_fault(report))?;
-        return lines.item("", Colour::None, indent, &title);
+        lines.item("", Colour::None, indent, &title)?;
+    } else {
+        lines.item(word, colour, indent, &title)?;
+        if let Some(why) = &report.run.ended_early {
+            lines.item("", Colour::None, indent, why)?;
+        }
     }
-    lines.item(word, colour, indent, &title)?;
-    match &report.run.ended_early {
-        Some(why) => lines.item("", Colour::None, indent, why),
+    match sentences::warning(report) {
+        Some(warning) => lines.item("WARNING", Colour::Yellow, indent, &warning),
         None => Ok(()),
     }
 }
 
 fn load(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
+    if let Some(name) = sentences::name(report) {
+        lines.item("  target", Colour::None, HEAD, &name)?;
+    }
     lines.item("  load", Colour::None, HEAD, &sentences::offered(report))?;
     lines.item("", Colour::None, HEAD, &sentences::own(report))?;
     lines.item("", Colour::None, HEAD, &sentences::busiest(report))

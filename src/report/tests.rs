@@ -21,6 +21,7 @@ pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Rep
         started: "2026-11-30T07:15:02Z".into(),
         took: Duration::from_millis(25_400),
         target: "the embedded gateway".into(),
+        name: None,
         ended_early: interrupted.then(|| "ended by Ctrl-C".into()),
         path: Some("reports/smoke/20261130-071502/report.json".into()),
     };
@@ -338,4 +339,42 @@ fn a_report_is_as_its_schema_says_and_reads_back_as_it_was() {
     let mut value = serde_json::to_value(report(&plan, &healthy(&plan), false)).unwrap();
     value["totals"]["offered"] = "many".into();
     assert!(!validator.is_valid(&value), "the schema forbids nothing");
+}
+
+/// As in grafana/k6#234: a run that took any certificate says so in every form. As in grafana/k6#726: so does one whose
+/// target has a name, with every address.
+#[test]
+fn a_run_without_trust_and_the_addresses_of_a_name_are_in_every_form() {
+    let mut plan = smoke().plan();
+    let policy = plan.policy().cloned();
+    plan.target.kind = TargetKind::Url { url: "https://gateway.example".into(), policy };
+    let forms = ["text", "json", "html", "markdown", "junit"];
+    let shown = |report: &Report, what: &str| {
+        forms.iter().filter(|form| rendered(report, form, Style::default()).contains(what)).count()
+    };
+    let trusted = report(&plan, &healthy(&plan), false);
+    assert_eq!(shown(&trusted, "insecure"), 0);
+    plan.target.request.insecure = true;
+    let mut report = report(&plan, &healthy(&plan), false);
+    let address = |address: &str, answers| AddressPart { address: address.into(), answers };
+    let addresses = vec![address("10.0.0.7", 1_040), address("fd00::1", 0)];
+    let host = "gateway.example".to_owned();
+    report.run.name = Some(NamePart { host, every_s: Some(30.0), lookups: 3, addresses });
+    assert_eq!((shown(&report, "insecure"), shown(&report, "fd00::1")), (5, 5));
+    let text = rendered(&report, "text", Style::default());
+    let warning = text.lines().position(|line| line.starts_with("WARNING any certificate was taken"));
+    assert_eq!(warning, Some(1), "right under the verdict: {text}");
+    assert!(text.contains("10.0.0.7 answered 1,040") && text.contains("looked up 3 times"), "{text}");
+    let value: serde_json::Value =
+        serde_json::from_str(&rendered(&report, "json", Style::default())).unwrap();
+    assert_eq!(
+        (&value["run"]["insecure"], &value["run"]["name"]["addresses"][0]["answers"]),
+        (&true.into(), &1_040.into())
+    );
+    report.run.name.as_mut().unwrap().every_s = None;
+    assert!(rendered(&report, "markdown", Style::default()).contains("pinned"));
+
+    // over plain HTTP there is no certificate to be taken
+    plan.target.kind = TargetKind::Url { url: "http://gateway.example".into(), policy: None };
+    assert!(!plan.target.takes_any_certificate());
 }

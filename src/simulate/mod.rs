@@ -30,7 +30,7 @@ use crate::units::Moment;
 pub struct Ended {
     /// The last event, or the end of the load if that is later.
     pub at: Moment,
-    /// Probes told to return after the load had ended: not waited for.
+    /// Callers who would come back after the last phase, as told or by their own rule: not waited for.
     pub censored: u64,
     /// Steps taken: arrivals, ends of answers, callers who left or came back, wake-ups of the gateway.
     pub events: u64,
@@ -38,7 +38,7 @@ pub struct Ended {
 
 /// Runs `plan` as given under `policy` in virtual time and hands every sighting to `see`, in order of time.
 ///
-/// The run ends when the arrivals are over, no request is open and no caller means to try again.
+/// The run ends when the arrivals are over and no request is open. Whoever would come back later is not waited for.
 pub fn run(plan: &Plan, policy: &admission::Config, see: &mut impl FnMut(Sighting)) -> Ended {
     world::World::new(plan, policy, see).run(Moment::NEVER)
 }
@@ -47,7 +47,10 @@ pub fn run(plan: &Plan, policy: &admission::Config, see: &mut impl FnMut(Sightin
 pub fn measure(plan: &Plan, policy: &admission::Config) -> (Measures, Ended) {
     let mut fold = Fold::in_virtual_time(plan);
     let ended = run(plan, policy, &mut |sighting| fold.see(sighting));
-    (fold.finish(ended.at), ended)
+    let mut measures = fold.finish(ended.at);
+    // they were not seen to the end
+    measures.returns.censored += ended.censored;
+    (measures, ended)
 }
 
 #[cfg(test)]

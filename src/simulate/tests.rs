@@ -160,6 +160,31 @@ fn promises_are_kept_whatever_the_share_of_callers_that_return() {
     }
 }
 
+/// As in earendil-works/pi#3671: a caller who is told to come back in two days is not waited for, and is counted, as in a
+/// run with sockets.
+#[test]
+fn a_retry_after_the_last_phase_is_counted_and_not_waited_for() {
+    let retrying = |told: &str| {
+        let sets = [
+            "requests.0.on_refusal={ retry: { attempts: 2 } }".to_owned(),
+            format!("target.embedded.retry_after.constant={told}"),
+        ];
+        let text = include_str!("../../plans/smoke.yaml");
+        let plan = crate::plan::parse(text, &sets, &|_| None).unwrap().plan;
+        let mut again = 0;
+        let policy = plan.policy().unwrap();
+        let ended = run(&plan, policy, &mut |s| again += u64::from(matches!(s, Sighting::Again { .. })));
+        let (measures, _) = measure(&plan, policy);
+        assert_eq!(measures.returns.censored, ended.censored);
+        (plan.load.end(), ended, again)
+    };
+    let (end, ended, again) = retrying("55h");
+    assert_eq!(again, 0);
+    assert!(ended.censored > 100 && ended.at < end + Duration::from_secs(60), "{ended:?}");
+    let (end, ended, again) = retrying("2s");
+    assert!(again > 100 && ended.at < end + Duration::from_secs(60), "{again}, {ended:?}");
+}
+
 /// The smoke plan with streamed answers.
 fn streaming(changes: &[(&str, &str)]) -> Plan {
     let mut plan = testing::plan();

@@ -325,6 +325,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let Attempt { seq, nth } = open.attempt;
         let draw = stream::draw(self.plan.load.seed, stream::RETRIES, seq, u64::from(nth));
         let Some(wait) = retry.wait(nth, &signs, draw) else { return };
+        if self.now + wait >= self.last {
+            self.ended.censored += 1;
+            return;
+        }
         if !self.allowances[usize::from(open.class.0)].spend() {
             return;
         }

@@ -37,6 +37,7 @@ pub(crate) fn simulated(plan: &Plan) -> Report {
         started: String::new(),
         took: Duration::ZERO,
         target: "the embedded gateway".into(),
+        name: None,
         ended_early: None,
         path: None,
     };

@@ -1,20 +1,23 @@
-//! Sending with hyper: its connections, our own pool.
+//! Sending with hyper (HTTP/2: with h2, on which hyper is built): their connections, our own pool.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use h2::RecvStream;
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, Method, Request, Version, header};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::{TrySendError, http1};
+use hyper_util::rt::TokioIo;
 use reqwest::Url;
 
 use super::connect::Route;
+use super::names::{Names, Peer};
 use super::pool::{Bounds, Pool, Turn};
+use super::two::{self, Line};
 use super::{AT_ONCE, Outgoing, Reply, Rest as AnyRest};
 use crate::live::body::Stamped;
 use crate::live::trouble::{self, Trouble};
@@ -45,8 +48,10 @@ struct Inner {
 
 /// The right to send one request on a connection.
 enum Handle {
-    One(http1::SendRequest<Stamped>),
-    Two(http2::SendRequest<Stamped>),
+    /// The whole connection, and whom it is to.
+    One(http1::SendRequest<Stamped>, Arc<Peer>),
+    /// A stream.
+    Two(two::Place),
 }
 
 impl fmt::Debug for Sender {
@@ -64,7 +69,7 @@ struct Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let whole = self.whole || matches!(self.handle, Some(Handle::Two(_)));
+        let whole = self.whole || matches!(self.handle, Some(Handle::Two(..)));
         if let Some(handle) = self.handle.take().filter(|handle| whole && !handle.is_closed()) {
             self.inner.pool.give(self.inner.clock.now(), handle);
         }
@@ -73,8 +78,13 @@ impl Drop for Held {
 
 /// The rest of an answer.
 pub(super) struct Rest {
-    body: Incoming,
+    body: Body,
     held: Held,
+}
+
+enum Body {
+    One(Incoming),
+    Two(RecvStream),
 }
 
 impl fmt::Debug for Rest {
@@ -84,7 +94,12 @@ impl fmt::Debug for Rest {
 }
 
 impl Sender {
-    pub(super) fn new(url: &Url, request: &TargetRequest, open: u64) -> Result<Self, LiveError> {
+    pub(super) fn new(
+        url: &Url,
+        request: &TargetRequest,
+        open: u64,
+        names: Arc<Names>,
+    ) -> Result<Self, LiveError> {
         let unusable = |_| LiveError::Request(format!("`{url}` is no address a request can be sent to"));
         let whole: Uri = url.as_str().parse().map_err(unusable)?;
         let authority = whole.authority().map_or("", |authority| authority.as_str());
@@ -101,7 +116,7 @@ impl Sender {
             },
         };
         Ok(Self(Arc::new(Inner {
-            route: Route::new(url, request)?,
+            route: Route::new(url, request, names)?,
             pool: Pool::new(bounds),
             host: HeaderValue::from_str(authority).map_err(bad_host)?,
             uri: match http {
@@ -119,19 +134,22 @@ impl Sender {
         let mut request = self.request(outgoing);
         for _ in 0..TRIES {
             let mut held = self.place().await?;
-            let sent = match held.handle.as_mut() {
-                Some(Handle::One(one)) => one.try_send_request(*request).await,
-                Some(Handle::Two(two)) => two.try_send_request(*request).await,
+            let response = match held.handle.as_mut() {
+                Some(Handle::One(one, _)) => match one.try_send_request(*request).await {
+                    Ok(response) => response.map(Body::One),
+                    Err(error) => {
+                        request = unwritten(error)?;
+                        continue;
+                    }
+                },
+                // whether its connection takes one more has just been asked
+                Some(Handle::Two(two)) => two.send(*request).await?.map(Body::Two),
                 None => break,
             };
-            match sent {
-                Ok(response) => {
-                    let (head, body) = response.into_parts();
-                    let body = AnyRest::Hyper(Rest { body, held });
-                    return Ok(Reply { status: head.status.as_u16(), headers: head.headers, body });
-                }
-                Err(error) => request = unwritten(error)?,
-            }
+            held.handle.as_ref().map(Handle::peer).inspect(|peer| peer.answered());
+            let (head, body) = response.into_parts();
+            let body = AnyRest::Hyper(Rest { body, held });
+            return Ok(Reply { status: head.status.as_u16(), headers: head.headers, body });
         }
         Err(Trouble::Broken(Broken::Closed))
     }
@@ -170,13 +188,17 @@ impl Sender {
             };
             let mut held = Held { handle: Some(handle), inner: Arc::clone(inner), whole: true };
             let stands = match held.handle.as_mut() {
-                Some(Handle::One(one)) => one.ready().await.is_ok(),
-                Some(Handle::Two(two)) => two.ready().await.is_ok(),
+                Some(Handle::One(one, _)) => one.ready().await.is_ok(),
+                Some(Handle::Two(two)) => two.ready().await,
                 None => false,
             };
             held.whole = false;
             if stands {
                 return Ok(held);
+            }
+            // what is open on it may yet be answered, but it takes no more
+            if let Some(Handle::Two(two)) = &held.handle {
+                retire(inner, &two.line);
             }
         }
     }
@@ -190,8 +212,15 @@ fn unwritten(mut error: TrySendError<Request<Stamped>>) -> Result<Box<Request<St
 impl Handle {
     fn is_closed(&self) -> bool {
         match self {
-            Self::One(one) => one.is_closed(),
-            Self::Two(two) => two.is_closed(),
+            Self::One(one, _) => one.is_closed(),
+            Self::Two(two) => two.line.is_retired(),
+        }
+    }
+
+    fn peer(&self) -> &Peer {
+        match self {
+            Self::One(_, peer) => peer,
+            Self::Two(two) => &two.line.peer,
         }
     }
 }
@@ -199,7 +228,11 @@ impl Handle {
 impl Rest {
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
         loop {
-            match self.body.frame().await {
+            let body = match &mut self.body {
+                Body::One(body) => body,
+                Body::Two(body) => return two::chunk(body).await.transpose(),
+            };
+            match body.frame().await {
                 None => {
                     self.held.whole = true;
                     return Ok(None);
@@ -230,36 +263,45 @@ async fn open_connections(inner: Arc<Inner>) {
 }
 
 async fn open(inner: &Arc<Inner>) -> Result<Vec<Handle>, Trouble> {
-    let io = TokioIo::new(inner.route.connect().await?);
+    let (io, peer) = inner.route.connect().await?;
     match inner.http {
         Http::One => {
+            let io = TokioIo::new(io);
             let mut builder = http1::Builder::new();
             builder.read_buf_exact_size(Some(READ));
             let (one, connection) =
                 builder.handshake(io).await.map_err(|e| trouble::of_exchange(&e, false))?;
-            watch(inner, connection);
-            Ok(vec![Handle::One(one)])
+            let inner = Arc::downgrade(inner);
+            tokio::spawn(async move {
+                // the request on it is told the same
+                let _ = connection.await;
+                inner.upgrade().inspect(ended);
+            });
+            Ok(vec![Handle::One(one, peer)])
         }
         Http::Two { streams, .. } => {
-            let mut builder = http2::Builder::new(TokioExecutor::new());
-            // none before the server has said how many it allows: those over its limit would be refused
-            builder.initial_max_send_streams(0);
-            let (two, connection) =
-                builder.handshake(io).await.map_err(|e| trouble::of_exchange(&e, false))?;
-            watch(inner, connection);
-            Ok((0..streams).map(|_| Handle::Two(two.clone())).collect())
+            let (places, line, connection) = two::connect(io, peer, streams).await?;
+            let inner = Arc::downgrade(inner);
+            tokio::spawn(async move {
+                // the requests on it are told the same
+                let _ = connection.await;
+                inner.upgrade().inspect(|inner| retire(inner, &line));
+            });
+            Ok(places.into_iter().map(Handle::Two).collect())
         }
     }
 }
 
-/// Drives a connection to its end.
-fn watch(inner: &Arc<Inner>, connection: impl Future<Output = hyper::Result<()>> + Send + 'static) {
-    let inner = Arc::downgrade(inner);
-    tokio::spawn(async move {
-        // the request on it is told the same
-        let _ = connection.await;
-        if let Some(inner) = inner.upgrade().filter(|inner| inner.pool.ended(inner.clock.now())) {
-            tokio::spawn(open_connections(inner));
-        }
-    });
+/// A connection takes no more requests; others may be wanted in its place.
+fn ended(inner: &Arc<Inner>) {
+    if inner.pool.ended(inner.clock.now()) {
+        tokio::spawn(open_connections(Arc::clone(inner)));
+    }
+}
+
+/// The same, of one that several have streams on: it is said once.
+fn retire(inner: &Arc<Inner>, line: &Line) {
+    if line.retire() {
+        ended(inner);
+    }
 }

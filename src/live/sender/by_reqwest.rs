@@ -9,6 +9,7 @@ use reqwest::{Client, Request, Response, Url};
 use tokio::sync::Semaphore;
 use tower::limit::ConcurrencyLimitLayer;
 
+use super::names::{ForReqwest, Names};
 use super::{AT_ONCE, Outgoing, Reply, Rest as AnyRest, tls};
 use crate::live::trouble::{self, Trouble};
 use crate::live::{LiveError, request};
@@ -24,6 +25,7 @@ pub(in crate::live) struct Sender {
     url: Url,
     lanes: Vec<Lane>,
     next: AtomicUsize,
+    names: Arc<Names>,
     /// Requests being written: each holds a permit until its body is first asked for.
     writing: Arc<Semaphore>,
     http: Http,
@@ -53,7 +55,12 @@ impl Drop for Place {
 }
 
 impl Sender {
-    pub(super) fn new(url: Url, request: &TargetRequest, open: u64) -> Result<Self, LiveError> {
+    pub(super) fn new(
+        url: Url,
+        request: &TargetRequest,
+        open: u64,
+        names: Arc<Names>,
+    ) -> Result<Self, LiveError> {
         let transport = &request.transport;
         let sources = transport.source_addresses.len().max(1);
         let lanes = match transport.http {
@@ -72,6 +79,7 @@ impl Sender {
             };
             let client = client
                 .local_address(source)
+                .dns_resolver(Arc::new(ForReqwest(Arc::clone(&names))))
                 .pool_max_idle_per_host(IDLE)
                 .connector_layer(ConcurrencyLimitLayer::new(AT_ONCE))
                 .build()
@@ -82,6 +90,7 @@ impl Sender {
             url,
             lanes: (0..lanes).map(lane).collect::<Result<_, LiveError>>()?,
             next: AtomicUsize::new(0),
+            names,
             writing: Arc::new(Semaphore::new(AT_ONCE)),
             http: transport.http,
         })
@@ -103,6 +112,9 @@ impl Sender {
         let place = Place::on(lane);
         let answer = lane.client.execute(self.request(*outgoing));
         let mut response = answer.await.map_err(|e| trouble::of(&e, false))?;
+        if let Some(address) = response.remote_addr() {
+            self.names.peer(address.ip()).answered();
+        }
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));
         Ok(Reply { status, headers, body: AnyRest::Reqwest(Box::new(Rest { response, _place: place })) })
     }
@@ -159,7 +171,9 @@ mod tests {
         });
 
         let plan = testing::plan(&base);
-        let sender = Sender::new(base.parse().unwrap(), &plan.target.request, 1).unwrap();
+        let url: Url = base.parse().unwrap();
+        let names = Names::of(&url, plan.target.request.transport.lookup);
+        let sender = Sender::new(url, &plan.target.request, 1, names).unwrap();
         let open = || sender.lanes[0].open.load(Ordering::Relaxed);
         let (class, provider) = (&plan.requests.classes()[0], &plan.provider);
         let template = Template::new(provider.api, "m", class, provider.count).unwrap();

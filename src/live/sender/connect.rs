@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use reqwest::Url;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpSocket, TcpStream, lookup_host};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
+use super::names::{Names, Peer};
 use super::tls;
 use crate::live::LiveError;
-use crate::live::trouble::{self, Trouble};
-use crate::observe::Broken;
+use crate::live::trouble::{self, Tls, Trouble};
 use crate::plan::{Http, TargetRequest};
 
 /// A connection, with or without TLS.
@@ -23,8 +23,7 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 /// Where connections go, and where they come from.
 pub(super) struct Route {
-    host: String,
-    port: u16,
+    names: Arc<Names>,
     sources: Vec<IpAddr>,
     next: AtomicUsize,
     tls: Option<(TlsConnector, ServerName<'static>)>,
@@ -32,44 +31,43 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// To the host of `url`, as `request` says.
-    pub(super) fn new(url: &Url, request: &TargetRequest) -> Result<Self, LiveError> {
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    /// To the host of `url`, whose addresses `names` knows, as `request` says.
+    pub(super) fn new(url: &Url, request: &TargetRequest, names: Arc<Names>) -> Result<Self, LiveError> {
         let tls = (url.scheme() == "https").then(|| {
-            let name = ServerName::try_from(host.clone())
+            let host = names.host();
+            let name = ServerName::try_from(host.to_owned())
                 .map_err(|_| LiveError::Request(format!("`{host}` is no name a certificate can have")))?;
             Ok::<_, LiveError>((TlsConnector::from(Arc::new(tls::config(request)?)), name))
         });
         Ok(Self {
-            port: url.port_or_known_default().unwrap_or(80),
-            host,
             sources: request.transport.source_addresses.clone(),
             next: AtomicUsize::new(0),
             tls: tls.transpose()?,
+            names,
             http: request.transport.http,
         })
     }
 
-    /// A new connection, TLS and all.
-    pub(super) async fn connect(&self) -> Result<Box<dyn Io>, Trouble> {
-        let stream = self.tcp().await.map_err(|error| trouble::of_connecting(&error))?;
+    /// A new connection, TLS and all, and whom it is to.
+    pub(super) async fn connect(&self) -> Result<(Box<dyn Io>, Arc<Peer>), Trouble> {
+        let (stream, peer) = self.tcp().await.map_err(|error| trouble::of_connecting(&error))?;
         // small requests go out at once
         let _ = stream.set_nodelay(true);
-        let Some((connector, name)) = &self.tls else { return Ok(Box::new(stream)) };
-        let stream = connector.connect(name.clone(), stream).await.map_err(|e| trouble::of_connecting(&e))?;
+        let Some((connector, name)) = &self.tls else { return Ok((Box::new(stream), peer)) };
+        let stream = connector.connect(name.clone(), stream).await.map_err(|e| trouble::of_handshake(&e))?;
         let agreed = stream.get_ref().1.alpn_protocol();
         if matches!(self.http, Http::Two { .. }) && agreed != Some(b"h2") {
-            return Err(Trouble::Broken(Broken::Connect));
+            return Err(Trouble::Tls(Tls::NoProtocol));
         }
-        Ok(Box::new(stream))
+        Ok((Box::new(stream), peer))
     }
 
-    async fn tcp(&self) -> io::Result<TcpStream> {
+    async fn tcp(&self) -> io::Result<(TcpStream, Arc<Peer>)> {
         let mut last =
             io::Error::new(io::ErrorKind::AddrNotAvailable, "failed to lookup address information");
-        for address in lookup_host((self.host.as_str(), self.port)).await? {
+        for address in self.names.in_turn().await? {
             match self.to(address).await {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => return Ok((stream, self.names.peer(address.ip()))),
                 Err(error) => last = error,
             }
         }

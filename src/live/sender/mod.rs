@@ -3,6 +3,8 @@
 //! A sender is asked for one exchange at a time per request and bounds by itself how many connections it opens at once:
 //! without a bound each late request would open one of its own, and be later still.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::HeaderMap;
 use reqwest::Url;
@@ -15,15 +17,27 @@ use crate::plan::{SenderKind, TargetRequest};
 mod by_hyper;
 mod by_reqwest;
 mod connect;
+mod names;
 mod pool;
 mod tls;
+mod two;
 
 /// Connections being opened, or requests being written, at once.
 const AT_ONCE: usize = 64;
 
+pub use names::Looked;
+use names::Names;
+
 /// The sender of a run, with its connections.
 #[derive(Debug)]
-pub(super) enum Sender {
+pub(super) struct Sender {
+    by: By,
+    names: Arc<Names>,
+}
+
+/// What it sends with.
+#[derive(Debug)]
+enum By {
     /// reqwest: what most callers of a gateway are built on.
     Reqwest(by_reqwest::Sender),
     /// hyper itself: fewer instructions and less memory a request.
@@ -60,15 +74,28 @@ impl Sender {
     /// # Errors
     /// If the certificates, or the client they are for, cannot be used.
     pub(super) fn new(url: Url, request: &TargetRequest, open: u64) -> Result<Self, LiveError> {
-        Ok(match request.transport.sender {
-            SenderKind::Reqwest => Self::Reqwest(by_reqwest::Sender::new(url, request, open)?),
-            SenderKind::Hyper => Self::Hyper(by_hyper::Sender::new(&url, request, open)?),
-        })
+        let names = Names::of(&url, request.transport.lookup);
+        Self::to(url, request, open, names)
+    }
+
+    /// The same, to a host whose addresses `names` knows.
+    fn to(url: Url, request: &TargetRequest, open: u64, names: Arc<Names>) -> Result<Self, LiveError> {
+        let known = Arc::clone(&names);
+        let by = match request.transport.sender {
+            SenderKind::Reqwest => By::Reqwest(by_reqwest::Sender::new(url, request, open, known)?),
+            SenderKind::Hyper => By::Hyper(by_hyper::Sender::new(&url, request, open, known)?),
+        };
+        Ok(Self { by, names })
+    }
+
+    /// How the target's name was looked up, and which of its addresses have answered; nothing if it has no name.
+    pub(super) fn looked(&self) -> Option<Looked> {
+        self.names.looked()
     }
 
     /// The thread that sends has nothing to do. One that never says so is slow itself, and is to open few connections.
     pub(super) fn rest(&self) {
-        if let Self::Hyper(sender) = self {
+        if let By::Hyper(sender) = &self.by {
             sender.rest();
         }
     }
@@ -76,10 +103,10 @@ impl Sender {
     /// Sends one request and reads the head of its answer. Dropping the future, or the reply, abandons the request:
     /// over HTTP/1.1 its connection is closed, over HTTP/2 its stream is reset.
     pub(super) async fn send(&self, outgoing: Box<Outgoing>) -> Result<Reply, Trouble> {
-        match self {
+        match &self.by {
             // its future is several times the size of the other's, which would otherwise have to make room for it
-            Self::Reqwest(sender) => Box::pin(sender.send(outgoing)).await,
-            Self::Hyper(sender) => sender.send(outgoing).await,
+            By::Reqwest(sender) => Box::pin(sender.send(outgoing)).await,
+            By::Hyper(sender) => sender.send(outgoing).await,
         }
     }
 }
@@ -93,3 +120,6 @@ impl Reply {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

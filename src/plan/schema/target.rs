@@ -124,6 +124,10 @@ fn request() -> Value {
             ("http", json!({ "enum": [1.1, 2], "description": "the protocol; default 1.1" })),
             ("connections", whole("HTTP/2: the most connections; default as many as are needed")),
             ("streams", whole("HTTP/2: the most requests open at once on each connection; default 100")),
+            (
+                "lookup",
+                word("when the target's name is looked up: `once`, or again at an interval; default 30s"),
+            ),
             ("sender", named("what writes and reads", &SenderKind::ALL.map(|(name, _)| name))),
             (
                 "source_addresses",

@@ -26,7 +26,7 @@ provider:
   faults: [{ at: 1s, for: 1s, capacity: 3/4 }]
 target:
   request: { path: /x, model: m, headers: { a: b }, ca_file: /x, insecure: true, health: /h, http: 2,
-    connections: 3, streams: 9, sender: hyper, source_addresses: [127.0.0.1] }
+    connections: 3, streams: 9, sender: hyper, source_addresses: [127.0.0.1], lookup: once }
   deadline: { header: x-d, form: remaining_s }
   memory: { {memory}, ceiling: 1MB }
   metrics: { url: /m, queue_depth: a, memory: b }

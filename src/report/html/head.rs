@@ -26,6 +26,7 @@ pub(super) fn verdict(report: &Report, running: Option<Running>) -> Markup {
                 h1 { span.word { (sentences::verdict(report.verdict)) } " · " (sentences::tried(report)) }
                 @if report.verdict == RunVerdict::Invalid { p { strong { (sentences::our_fault(report)) } } }
                 @if let Some(why) = &report.run.ended_early { p { strong { (why) } } }
+                @if let Some(warning) = sentences::warning(report) { p { strong { "Warning: " (warning) } } }
                 p { (sentences::tally(report)) " of " (report.checks.len()) " checks." }
             }
             p.muted {
@@ -41,6 +42,7 @@ pub(super) fn facts(report: &Report) -> Markup {
     html! {
         ul.facts {
             li { b { "the run" } span { (sentences::own(report)) "; " (sentences::busiest(report)) } }
+            @if let Some(name) = sentences::name(report) { li { b { "target" } span { (name) } } }
             li { b { "load" } span { (sentences::offered(report)) } }
             li { b { "requests" } span { (sentences::requests(report)) } }
             @for failure in sentences::failures(report) { li { b { "failed" } span { (failure) } } }
