@@ -169,6 +169,7 @@ mod tests {
                 rate: Rate::parse(rate).unwrap(),
                 lasts: Duration::from_secs(secs),
                 event: false,
+                mix: None,
             }],
         }
     }
