@@ -4,7 +4,7 @@
 //! `cargo bench --bench simulate`. An event is a step of the simulation: an arrival, an answer's end, a caller who
 //! leaves or returns, a wake-up of the gateway. Times are processor times of this process: what others do on the
 //! machine does not count. `-- --grid` adds a grid of a thousand variants, `-- --minutes 60` an hour at 100,000 arrivals a
-//! second (minutes), `-- --only lifo` leaves out every line whose name has no `lifo` in it.
+//! second (minutes), `-- --only lifo` leaves out every line whose name has no `lifo` in it, `-- --bare` the measuring.
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
@@ -45,28 +45,45 @@ fn option(name: &str) -> Option<String> {
     std::env::args().skip_while(|arg| arg != name).nth(1)
 }
 
+/// Whether the command line has this word.
+fn flag(name: &str) -> bool {
+    std::env::args().any(|arg| arg == name)
+}
+
 /// Whether the line `name` is asked for.
 fn wanted(name: &str) -> bool {
     option("--only").is_none_or(|only| name.contains(&only))
 }
 
-/// Runs `plan` and says how fast, the best of five.
+/// A sample is as many runs as this takes: processor time is counted in ticks of up to 10 ms.
+const SAMPLE: Duration = Duration::from_millis(500);
+
+/// The processor time of one `run`, the best of five samples, and how many events it had.
+fn best(run: &mut dyn FnMut() -> u64) -> (Duration, u64) {
+    let sample = |_| {
+        let (start, mut runs) = (spent(), 0);
+        loop {
+            let events = run();
+            runs += 1;
+            let took = spent() - start;
+            if took >= SAMPLE {
+                return (took / runs, events);
+            }
+        }
+    };
+    (0..5).map(sample).min().expect("five samples")
+}
+
+/// Runs `plan` and says how fast.
 fn speed(name: &str, plan: &Plan) {
     if !wanted(name) {
         return;
     }
     let policy = plan.policy().expect("the plan has a policy");
-    let best = |run: &mut dyn FnMut() -> u64| {
-        (0..5)
-            .map(|_| {
-                let start = spent();
-                let events = run();
-                (spent() - start, events)
-            })
-            .min()
-            .expect("five runs")
-    };
     let (bare, events) = best(&mut || simulate::run(plan, policy, &mut |_| ()).events);
+    if flag("--bare") {
+        return println!("{name:28} {events:8} events: {:6.1} ms", bare.as_secs_f64() * 1e3);
+    }
     let (measured, _) = best(&mut || simulate::measure(plan, policy).1.events);
     let rate = |span: Duration| events as f64 / span.as_secs_f64() / 1e6;
     println!(

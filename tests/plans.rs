@@ -134,7 +134,7 @@ fn a_small_file_cannot_fill_the_memory() {
         .replace("burst: 1s", "burst: *two");
     let loaded = read(&anchored.replace("&half 500ms", "500ms")).unwrap();
     assert_eq!(loaded.plan.requests.classes()[0].tenant, "ask");
-    assert_eq!(loaded.plan.provider.quota.burst, Duration::from_secs(2));
+    assert_eq!(loaded.plan.provider.quota.burst(), Duration::from_secs(2));
 }
 
 /// As in vectordotdev/vector#12341: a misspelt key is refused at every depth, with its place and the key that

@@ -23,7 +23,10 @@ fn grain(rate: u64) -> Duration {
     if rate < 5_000 {
         return Duration::ZERO;
     }
-    Duration::from_secs_f64(1.01 / rate as f64).clamp(Duration::from_micros(100), Duration::from_micros(200))
+    if rate > 10_000 {
+        return Duration::from_micros(150);
+    }
+    Duration::from_secs_f64(1.01 / rate as f64).min(Duration::from_micros(200))
 }
 
 /// Sends `rate` requests a second to `url` for `secs` seconds.

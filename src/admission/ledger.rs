@@ -30,8 +30,9 @@ struct Books {
 impl Ledger {
     pub(crate) fn new(budgets: &Budgets, tenants: &[super::config::Tenant], now: Moment) -> Self {
         let meter = |rate: Option<_>, window| rate.map(|rate| Meter::new(rate, window, now));
-        let counter =
-            |rate: Option<_>, window| rate.map(|rate| Meter::new(rate, room_for_one(rate, window), now));
+        let counter = |rate: Option<_>, window: Window| {
+            rate.map(|rate| Meter::new(rate, window.holding_one(rate), now))
+        };
         let books = tenants.iter().map(|tenant| Books {
             counts: tenant.counts,
             tokens: meter(tenant.tokens, tenant.window),
@@ -111,6 +112,9 @@ impl Ledger {
     /// Which of its own limits `ask`'s tenant is over, and how long until it is not; `None` if none.
     pub(crate) fn over_own(&self, ask: &Ask) -> Option<(Limit, Duration)> {
         let books = self.tenants.get(usize::from(ask.tenant.0))?;
+        if books.requests.is_none() && books.tokens.is_none() {
+            return None;
+        }
         let wait = |meter: &Option<Meter>, amount| {
             meter.as_ref().map_or(Some(Duration::ZERO), |m| m.time_until(amount))
         };
@@ -212,17 +216,6 @@ impl Ledger {
     }
 }
 
-/// `window`, made long enough for one request: a slow rate in a short one would let nobody through, ever.
-fn room_for_one(rate: Rate, window: Window) -> Window {
-    let least = rate.time_for(1);
-    match window {
-        Window::Bucket { burst } => Window::Bucket { burst: burst.max(least) },
-        Window::Fixed { period } => Window::Fixed { period: period.max(least) },
-        Window::Round { period } => Window::Round { period: period.max(least) },
-        Window::Sliding { period } => Window::Sliding { period: period.max(least) },
-    }
-}
-
 fn times(hold: Tokens, count: u64) -> Tokens {
     Tokens::new(hold.get().saturating_mul(count))
 }
@@ -250,7 +243,7 @@ mod tests {
             Window::Fixed { period: second },
             Window::Sliding { period: second },
         ] {
-            let mut meter = Meter::new(rate, room_for_one(rate, window), Moment::ZERO);
+            let mut meter = Meter::new(rate, window.holding_one(rate), Moment::ZERO);
             assert!(meter.take(Tokens::new(1)) && !meter.take(Tokens::new(1)), "{window:?}");
             meter.advance(Moment::from_millis(3_001));
             assert!(meter.take(Tokens::new(1)), "{window:?}: one in three seconds");

@@ -30,11 +30,13 @@ pub mod retry_after;
 pub mod shares;
 #[cfg(test)]
 pub(crate) mod testing;
+mod upstream;
 
 pub use codel::Codel;
 pub use config::{Budgets, Config, Counts, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
 pub use desk::Kept;
 pub use machine::Admission;
+pub use upstream::Meaning;
 
 /// A request inside the machine: numbers given in order of arrival, never twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

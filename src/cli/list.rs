@@ -5,6 +5,7 @@ use crate::admission::{bounds, orders, retry_after, shares};
 use crate::live::COLUMNS;
 use crate::plan::spawn::VARIABLES;
 use crate::plan::{CHECKS, MEASURES, levers};
+use crate::provider::FaultKind;
 use crate::provider::wire::APIS;
 use crate::report;
 use crate::workload::{arrivals, retry, sizes, traces};
@@ -45,6 +46,11 @@ const ALL: &[Table] = &[
         name: "checks",
         about: "checks (checks)",
         rows: || CHECKS.iter().map(|check| (check.id, check.about)).collect(),
+    },
+    Table {
+        name: "faults",
+        about: "what can be wrong with the provider for a while (provider.faults)",
+        rows: || FaultKind::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
     Table {
         name: "formats",

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::admission::Budgets;
-use crate::plan::Plan;
+use crate::plan::{Plan, TargetKind};
 use crate::provider::Charge;
 use crate::units::{Rate, Tokens, Window};
 use crate::workload::{Class, Span};
@@ -198,23 +198,21 @@ impl Through {
         let used = plan.requests.mean(Class::used);
         let factor = (hold / used.max(1.0)).max(1.0);
         let service = plan.requests.mean(|class| mean_service(plan, class));
-        let quota = match plan.provider.quota.charge {
-            Charge::Reservation => plan.provider.quota.tokens,
-        };
+        let quota = granted(plan, hold, factor);
         let budgets = plan.policy().map(|policy| policy.budgets);
         let own = budgets.iter().flat_map(|budgets| limits(budgets, hold, factor, service));
         let (bottleneck, drain) = own.fold((Bottleneck::ProviderQuota, quota), |least, (what, rate)| {
             if rate.per_sec_f64() < least.1.per_sec_f64() { (what, rate) } else { least }
         });
-        let granted = plan.provider.quota.burst_tokens();
-        let bucket = Window::Bucket { burst: plan.provider.quota.burst };
+        let at_once_granted = plan.provider.quota.burst_tokens();
+        let bucket = plan.provider.quota.window;
         let (window, burst) = match (bottleneck, budgets) {
             // free slots are taken at once when the event begins, but their answers come only s later
             (Bottleneck::Concurrent, _) => (Window::Bucket { burst: Duration::ZERO }, Tokens::ZERO),
             (_, Some(budgets)) if budgets.tokens.is_some() || budgets.requests.is_some() => {
-                (budgets.window(), at_once(&budgets, hold).min(granted))
+                (budgets.window(), at_once(&budgets, hold).min(at_once_granted))
             }
-            _ => (bucket, granted),
+            _ => (bucket, at_once_granted),
         };
         Self {
             hold,
@@ -230,10 +228,35 @@ impl Through {
     }
 }
 
+/// What the provider's quota lets through, in tokens of holds. Where it is charged by what is used, `factor` times as much;
+/// where requests are limited too, no more of them. The embedded gateway calls with the one key its caller has; of others
+/// it is believed that they use every account.
+pub(super) fn granted(plan: &Plan, hold: f64, factor: f64) -> Rate {
+    let quota = &plan.provider.quota;
+    let tokens = match quota.charge {
+        Charge::Reservation => quota.tokens,
+        Charge::Actual => scaled(quota.tokens.per_sec_f64() * factor).unwrap_or(quota.tokens),
+    };
+    let requests = quota.requests.and_then(|rate| scaled(rate.per_sec_f64() * hold));
+    let one = requests
+        .into_iter()
+        .chain([tokens])
+        .min_by(|a, b| a.per_sec_f64().total_cmp(&b.per_sec_f64()))
+        .unwrap_or(tokens);
+    match (&plan.target.kind, quota.accounts.len()) {
+        (TargetKind::Embedded(_), _) | (_, 0 | 1) => one,
+        (_, accounts) => scaled(one.per_sec_f64() * accounts as f64).unwrap_or(one),
+    }
+}
+
+/// So many a second.
+fn scaled(per_second: f64) -> Option<Rate> {
+    Rate::new((per_second * 1e6).round() as u64, Duration::from_secs(1_000_000))
+}
+
 /// What each of the gateway's own limits lets through, in tokens of holds. What an answer leaves of its hold is given
 /// back, so a budget of tokens lets through `factor` times as much.
 fn limits(budgets: &Budgets, hold: f64, factor: f64, service: f64) -> Vec<(Bottleneck, Rate)> {
-    let scaled = |value: f64| Rate::new((value * 1e6).round() as u64, Duration::from_secs(1_000_000));
     let tokens = match budgets.tokens {
         Some(rate) if factor > 1.0 => scaled(rate.per_sec_f64() * factor),
         tokens => tokens,
@@ -248,10 +271,7 @@ fn limits(budgets: &Budgets, hold: f64, factor: f64, service: f64) -> Vec<(Bottl
 
 /// The most the gateway's own windows let through at once, in tokens.
 fn at_once(budgets: &Budgets, hold: f64) -> Tokens {
-    let span = match budgets.window() {
-        Window::Bucket { burst } => burst,
-        Window::Fixed { period } | Window::Round { period } | Window::Sliding { period } => period,
-    };
+    let span = budgets.window().span();
     let tokens = budgets.tokens.map(|rate| Tokens::new(rate.whole_in(span)));
     let requests = budgets.requests.map(|rate| Tokens::new((rate.whole_in(span) as f64 * hold) as u64));
     tokens.into_iter().chain(requests).min().unwrap_or_default()

@@ -9,7 +9,7 @@ use super::Forecast;
 use super::levers::pulled;
 use crate::measure::testing::{Sketch, flash, smoke};
 use crate::plan::{Lever, Plan, Pull};
-use crate::units::{Share, Tokens};
+use crate::units::{Share, Tokens, Window};
 
 fn near(got: f64, want: f64, within: f64) {
     assert!((got - want).abs() <= within, "{got} instead of {want}");
@@ -18,7 +18,7 @@ fn near(got: f64, want: f64, within: f64) {
 /// A plan whose budgets hold nothing when the event begins.
 fn without_burst(sketch: &Sketch) -> Plan {
     let mut plan = sketch.plan();
-    plan.provider.quota.burst = Duration::ZERO;
+    plan.provider.quota.window = Window::Bucket { burst: Duration::ZERO };
     plan
 }
 

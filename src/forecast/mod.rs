@@ -95,6 +95,7 @@ const fn one() -> f64 {
 impl Forecast {
     /// The forecast for `plan` as it stands.
     pub fn of(plan: &Plan) -> Self {
+        let plan = &*plan.as_in_event();
         let basis = Basis::of(plan);
         let ratio = basis.offered / basis.served;
         let bound = QueueBound::of(plan, &basis);

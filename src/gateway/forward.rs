@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes as Buffer;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, header};
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::body::{Begun, Body, Ending, Passing, begin, collect};
@@ -16,7 +16,7 @@ use super::reply::{Reply, Stored};
 use super::shell::Verdict;
 use super::ticket::Ticket;
 use super::upstream;
-use crate::admission::Failure;
+use crate::admission::{Failure, Meaning};
 use crate::provider::wire::Api;
 
 /// An answer up to this size is read whole before it is passed on: its usage is read, one that breaks off becomes a
@@ -25,9 +25,6 @@ const COLLECT: usize = 1 << 20;
 
 /// How long the rest of a provider's refusal is read.
 const DRAIN: Duration = Duration::from_millis(100);
-
-/// "Overloaded", as Anthropic's API says it.
-const OVERLOADED: u16 = 529;
 
 /// What a call has come to.
 enum Called {
@@ -88,13 +85,12 @@ impl Gateway {
             Ok(answer) => answer,
         };
         let status = answer.status();
-        match status {
-            StatusCode::TOO_MANY_REQUESTS => ticket.refused(upstream::retry_after(answer.headers())),
-            // both say that the provider took no work
-            _ if status == StatusCode::SERVICE_UNAVAILABLE || status.as_u16() == OVERLOADED => {
-                ticket.repeatable(CallEnd::Busy);
+        match Meaning::of(status.as_u16()) {
+            Meaning::Spent => ticket.refused(upstream::retry_after(answer.headers())),
+            Meaning::Busy => ticket.repeatable(CallEnd::Busy),
+            Meaning::Answered | Meaning::Broken | Meaning::Rejected => {
+                return Called::Done(pass_back(self.config.api, answer, ticket, until).await);
             }
-            _ => return Called::Done(pass_back(self.config.api, answer, ticket, until).await),
         }
         // read to its end, so that the connection can be used again; a long or slow one is not worth it
         let _ = timeout(DRAIN, collect(reqwest::Body::from(answer), COLLECT)).await;
@@ -112,12 +108,10 @@ async fn pass_back(
 ) -> Reply {
     let (head, mut body) = Response::<reqwest::Body>::from(answer).into_parts();
     let status = head.status;
-    let ending = if status.is_success() {
-        Ending::Success
-    } else if status.is_server_error() {
-        Ending::Failure(Failure::Unknown, CallEnd::ServerError)
-    } else {
-        Ending::Failure(Failure::Final, CallEnd::ClientError)
+    let ending = match Meaning::of(status.as_u16()) {
+        Meaning::Answered if status.is_success() => Ending::Success,
+        Meaning::Broken => Ending::Failure(Failure::Unknown, CallEnd::ServerError),
+        _ => Ending::Failure(Failure::Final, CallEnd::ClientError),
     };
     let streams = head
         .headers

@@ -273,7 +273,7 @@ impl Callers {
     }
 
     fn refusal(&self, status: u16) -> bool {
-        self.expect.shed.contains(&status) || self.expect.throttled.contains(&status)
+        self.expect.means_refusal(status)
     }
 
     /// A caller whose first attempt was refused, and that is one of the cohort, comes back exactly as told.

@@ -25,7 +25,7 @@ pub(super) fn answer(
     let success = status == 200;
     let json = if success { None } else { serde_json::from_slice::<Value>(body).ok() };
     let instead = expect.instead.contains(&status);
-    let refusal = instead || expect.shed.contains(&status) || expect.throttled.contains(&status);
+    let refusal = expect.means_refusal(status);
     Answer {
         status,
         retry_after: retry_after(headers),

@@ -123,6 +123,7 @@ pub fn run(
     // pings, memory and requests share the channel; this end keeps none of it open
     let (mut stage, wire) = Stage::set(plan, options, clock, &out, stop)?;
     let start = clock.now() + lead(plan);
+    stage.provider.begin(start);
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
     let goal = Goal {
         base: &stage.target.base,

@@ -177,6 +177,7 @@ mod tests {
             until: Moment::from_millis(2_000),
             charged: crate::units::Tokens::ZERO,
             refused: false,
+            faulty: false,
             budget: None,
         });
         let Seen::Sighting(Sighting::AtProvider { at, until, .. }) = at_provider.since(Moment::from_secs(1))

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::plan::{DeadlineForm, DeadlineHeader, Expect, Plan, Target, TargetKind, TargetRequest, Validity};
 use crate::provider::wire::openai::OpenAi;
-use crate::provider::{self, Charge, Count, Engine, Quota, Service, Window};
+use crate::provider::{self, Count, Engine, Quota, Service};
 use crate::units::{Faults, Key, Node, Place, Rate, Ratio, Read as _, Reader, Share, Value};
 use crate::workload::{Late, Load, Mix, Phase, Probes, arrivals};
 
@@ -28,17 +28,8 @@ pub(super) fn plan(url: &str) -> Plan {
             engine: Engine::Wiremock,
             api: &OpenAi,
             count: Count::Words,
-            quota: Quota {
-                tokens: Rate::per_minute(1_000_000).unwrap(),
-                burst: Duration::from_secs(1),
-                window: Window::Bucket,
-                charge: Charge::Reservation,
-            },
-            service: Service {
-                first_token: Duration::from_millis(10),
-                per_token: Duration::ZERO,
-                law: provider::Law::Fixed,
-            },
+            quota: Quota::of_tokens(Rate::per_minute(1_000_000).unwrap(), Duration::from_secs(1)),
+            service: Service::fixed(Duration::from_millis(10), Duration::ZERO),
             slots: None,
             faults: Vec::new(),
         },
@@ -86,7 +77,13 @@ pub(super) fn load(rate: &str, lasts: Duration) -> Load {
         seed: 7,
         arrivals: (constant.build)(None).unwrap(),
         late: Late::Send,
-        phases: vec![Phase { name: "steady".into(), rate: Rate::parse(rate).unwrap(), lasts, event: false }],
+        phases: vec![Phase {
+            name: "steady".into(),
+            rate: Rate::parse(rate).unwrap(),
+            lasts,
+            event: false,
+            mix: None,
+        }],
     }
 }
 

@@ -185,7 +185,15 @@ mod tests {
         sightings(0, 100, 40, 503).into_iter().for_each(|sighting| fold.see(sighting));
         let attempt = Attempt { seq: 0, nth: 0 };
         let (at, until, charged) = (Moment::from_millis(300), Moment::from_millis(1_300), Tokens::new(1_200));
-        fold.see(Sighting::AtProvider { attempt, at, until, charged, refused: false, budget: None });
+        fold.see(Sighting::AtProvider {
+            attempt,
+            at,
+            until,
+            charged,
+            refused: false,
+            faulty: false,
+            budget: None,
+        });
         let measures = fold.finish(Moment::from_secs(1));
         assert_eq!((measures.refusals.costly, measures.upstream.wasted), (1, charged));
         assert_eq!(measures.open_at_end.ghosts, 1);

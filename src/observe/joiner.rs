@@ -81,6 +81,15 @@ pub struct Joiner {
     gauge: Gauge,
 }
 
+/// Why the provider took no work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turned {
+    /// A fault of the plan.
+    ByFault,
+    /// Its quota is spent, or can never grant so much.
+    ForQuota,
+}
+
 /// An attempt that has not ended for its caller.
 #[derive(Debug, Clone)]
 struct Open {
@@ -155,8 +164,9 @@ impl Joiner {
             Sighting::Due { at, class, hold, probe, .. } => self.due(attempt, *at, *class, *hold, *probe),
             Sighting::Unsent { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Unsent), ended),
             Sighting::Sent { at, .. } => self.sent(attempt, *at),
-            Sighting::AtProvider { at, until, charged, refused, .. } => {
-                self.at_provider(attempt, *at, *until, *charged, *refused);
+            Sighting::AtProvider { at, until, charged, refused, faulty, .. } => {
+                let turned = refused.then_some(if *faulty { Turned::ByFault } else { Turned::ForQuota });
+                self.at_provider(attempt, *at, *until, *charged, turned);
             }
             Sighting::CutOff { spent, .. } => self.cut_off(attempt, *spent),
             Sighting::Tokens { first, gaps, .. } => {
@@ -285,15 +295,22 @@ impl Joiner {
         self.gauge.outstanding += 1;
     }
 
-    fn at_provider(&mut self, attempt: Attempt, at: Moment, until: Moment, charged: Tokens, refused: bool) {
+    fn at_provider(
+        &mut self,
+        attempt: Attempt,
+        at: Moment,
+        until: Moment,
+        charged: Tokens,
+        turned: Option<Turned>,
+    ) {
         let Some(open) = self.open.get_mut(attempt) else {
-            return self.late_at_provider(attempt, at, until, charged, refused);
+            return self.late_at_provider(attempt, at, until, charged, turned == Some(Turned::ForQuota));
         };
         open.at_provider.get_or_insert(at);
         open.visits += 1;
         open.charged += charged;
-        if refused {
-            open.refusals += 1;
+        if let Some(turned) = turned {
+            open.refusals += u32::from(turned == Turned::ForQuota);
             return;
         }
         if std::mem::take(&mut open.in_gateway) {

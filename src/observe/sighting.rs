@@ -62,6 +62,8 @@ pub enum Sighting {
         charged: Tokens,
         /// True if the provider refused it.
         refused: bool,
+        /// True if a fault of the plan made it go wrong: a refusal then says nothing of the quota.
+        faulty: bool,
         /// The deadline it was told, as remaining time.
         budget: Option<Duration>,
     },

@@ -6,7 +6,7 @@ use super::address::Address;
 use super::{Plan, TargetKind};
 use crate::admission::{self, bounds};
 use crate::provider::{Count, Engine};
-use crate::units::{Faults, Node, Place, Rate, Tokens, Value, plain_duration, show_duration};
+use crate::units::{Faults, Node, Place, Rate, Tokens, Value, nearest, plain_duration, show_duration};
 use crate::workload::{Class, MOST_BYTES};
 
 /// A bound of fewer requests moves by more than 3 % with each of them.
@@ -25,6 +25,7 @@ pub(super) fn check(plan: &Plan, tree: &Node, faults: &Faults, warnings: &Faults
     across.bursts(faults);
     across.names(faults);
     across.tenants(faults);
+    across.mixes(faults);
     across.size(faults);
     across.rounds(faults);
     across.sizes(faults);
@@ -74,7 +75,7 @@ impl Across<'_> {
 
     /// Every burst must hold the largest request, also once it is scaled: else that request could never be served.
     fn bursts(&self, faults: &Faults) {
-        let quota = |plan: &Plan| (plan.provider.quota.tokens, plan.provider.quota.burst);
+        let quota = |plan: &Plan| (plan.provider.quota.tokens, plan.provider.quota.burst());
         let budgets = |plan: &Plan| {
             let budgets = plan.policy()?.budgets;
             // a window without a burst is as large as its period
@@ -139,6 +140,23 @@ impl Across<'_> {
             let empty = name.is_empty() && !path.ends_with(".tenant");
             if empty || name.len() > 100 || name.chars().any(char::is_control) {
                 faults.add(self.place(&path), path, "a name has 1 to 100 letters and no line breaks");
+            }
+        }
+    }
+
+    /// The mix of a phase is of classes there are, and somebody comes.
+    fn mixes(&self, faults: &Faults) {
+        let known: Vec<&str> = self.plan.requests.classes().iter().map(|class| class.name.as_str()).collect();
+        for (i, phase) in self.plan.load.phases.iter().enumerate() {
+            for name in
+                phase.mix.iter().flat_map(|mix| mix.keys()).filter(|name| !known.contains(&name.as_str()))
+            {
+                let path = format!("load.phases.{i}.mix.{name}");
+                let guess =
+                    nearest(name, &known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+                let message =
+                    format!("no class of requests is named `{name}` ({guess}known: {})", known.join(", "));
+                faults.add(self.place(&path), path, message);
             }
         }
     }

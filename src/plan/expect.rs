@@ -72,6 +72,13 @@ impl Read for Refusal {
     }
 }
 
+impl Refusal {
+    /// Whether an answer with this status refuses, in the designed form or not.
+    pub fn means_refusal(&self, status: u16) -> bool {
+        [&self.shed, &self.throttled, &self.instead].into_iter().any(|statuses| statuses.contains(&status))
+    }
+}
+
 fn statuses(map: &mut MapReader<'_>, key: &'static str, standard: Vec<u16>) -> Option<Vec<u16>> {
     let Some(reader) = map.reader(key) else { return Some(standard) };
     let statuses: Vec<u16> = Vec::read(&reader)?;

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -268,6 +269,23 @@ pub struct Rehearsal {
     pub phases: BTreeMap<String, Duration>,
 }
 
+impl Rehearsal {
+    /// Where a time of the whole run of `load` lies in the rehearsed one: as far into its phase, in proportion. What lies
+    /// after the last phase stays so long after it.
+    fn time_of(&self, time: Duration, load: &Load) -> Duration {
+        let (mut whole, mut short) = (Duration::ZERO, Duration::ZERO);
+        for phase in &load.phases {
+            let lasts = self.phases.get(&phase.name).copied().unwrap_or(phase.lasts);
+            if time < whole + phase.lasts {
+                let part = (time - whole).as_secs_f64() / phase.lasts.as_secs_f64();
+                return short + lasts.mul_f64(part);
+            }
+            (whole, short) = (whole + phase.lasts, short + lasts);
+        }
+        short.saturating_add(time.saturating_sub(whole))
+    }
+}
+
 /// What answers should look like.
 #[derive(Debug, Clone)]
 pub struct Expect {
@@ -353,6 +371,21 @@ pub enum Limit {
 }
 
 impl Plan {
+    /// The same plan with the mix of its event as the usual one, for whoever asks about the event. Who comes when stays.
+    pub fn as_in_event(&self) -> Cow<'_, Self> {
+        if self.load.phases.iter().all(|phase| phase.mix.is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let mut plan = self.clone();
+        plan.requests = self.load.mix_of_event(&self.requests);
+        let usual =
+            || self.requests.classes().iter().map(|class| (class.name.clone(), class.weight)).collect();
+        for phase in &mut plan.load.phases {
+            phase.mix.get_or_insert_with(usual);
+        }
+        Cow::Owned(plan)
+    }
+
     /// The tokens a request holds at most, over all classes.
     pub fn largest_hold(&self) -> Tokens {
         self.requests.classes().iter().map(crate::workload::Class::largest_hold).max().unwrap_or_default()
@@ -405,6 +438,11 @@ impl Plan {
     pub fn rehearsed(&self) -> Self {
         let Some(rehearsal) = &self.rehearsal else { return self.clone() };
         let mut plan = Self { rehearsal: None, scale: rehearsal.scale, ..self.clone() };
+        for fault in &mut plan.provider.faults {
+            let (start, end) =
+                (rehearsal.time_of(fault.at, &self.load), rehearsal.time_of(fault.end(), &self.load));
+            (fault.at, fault.lasts) = (start, end.saturating_sub(start));
+        }
         plan.load = plan.load.scaled(rehearsal.scale);
         for phase in &mut plan.load.phases {
             if let Some(lasts) = rehearsal.phases.get(&phase.name) {

@@ -14,12 +14,7 @@ use crate::workload::{Late, Load, Mix, Phase, Probes};
 /// 480/min for 2 s, 4,800/min for 12 s (the event), 480/min for 8 s; 1,200,000 tokens a minute, hold 1,200, deadline
 /// and patience 4.5 s, service 1 s, margin 500 ms, appointments.
 pub(crate) fn plan() -> Plan {
-    let quota = provider::Quota {
-        tokens: Rate::per_minute(1_200_000).unwrap(),
-        burst: Duration::from_secs(1),
-        window: provider::Window::Bucket,
-        charge: provider::Charge::Reservation,
-    };
+    let quota = provider::Quota::of_tokens(Rate::per_minute(1_200_000).unwrap(), Duration::from_secs(1));
     Plan {
         name: "smoke".into(),
         about: String::new(),
@@ -31,12 +26,8 @@ pub(crate) fn plan() -> Plan {
             engine: provider::Engine::Wiremock,
             api: &provider::wire::openai::OpenAi,
             count: provider::Count::Words,
-            quota,
-            service: provider::Service {
-                first_token: Duration::from_millis(200),
-                per_token: Duration::from_millis(2),
-                law: provider::Law::Fixed,
-            },
+            quota: quota.clone(),
+            service: provider::Service::fixed(Duration::from_millis(200), Duration::from_millis(2)),
             slots: None,
             faults: Vec::new(),
         },
@@ -83,6 +74,7 @@ fn load() -> Load {
         rate: Rate::parse(rate).unwrap(),
         lasts: Duration::from_secs(secs),
         event,
+        mix: None,
     };
     let phases = vec![
         phase("before", "480/min", 2, false),
@@ -99,7 +91,7 @@ pub(crate) fn policy(changes: &[(&str, Node)], quota: &provider::Quota) -> admis
         entries.retain(|(key, _)| !changes.iter().any(|(name, _)| *name == key.text));
         entries.extend(changes.iter().map(|(name, node)| (key(name), node.clone())));
     }
-    let budgets = admission::Budgets::of_tokens(quota.tokens, quota.burst - Duration::from_millis(100));
+    let budgets = admission::Budgets::of_tokens(quota.tokens, quota.burst() - Duration::from_millis(100));
     let faults = Faults::default();
     let config = {
         let mut map = Reader::root(&node, &faults).map().unwrap();

@@ -1,8 +1,12 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use super::account::Account;
+use super::config::times;
 use super::slots::Places;
-use super::{Config, Fault};
-use crate::units::{Level, Moment, Rate, Tokens};
+use super::{Charge, Config, Fault, What};
+use crate::units::{Moment, Ratio, Share, Tokens};
 
 /// A request as the provider sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,7 +17,13 @@ pub struct Call {
     pub max_output: Tokens,
     /// What the answer will have; more than `max_output` is cut to it.
     pub output: Tokens,
+    /// Whose quota it uses.
+    pub account: AccountId,
 }
+
+/// The number of an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccountId(u16);
 
 /// The provider's rate-limit state after a call, as its headers tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +61,21 @@ pub enum Answer {
         /// The quota, untouched.
         limits: Limits,
     },
+    /// It goes wrong, as a fault of the plan says.
+    Broken {
+        /// How.
+        how: Broken,
+        /// Tokens taken from the quota.
+        charged: Tokens,
+        /// Tokens of the whole answer.
+        output: Tokens,
+        /// Until it shows; until the whole answer would be there, of one that never comes.
+        takes: Duration,
+        /// From one token to the next.
+        gap: Duration,
+        /// The quota after it.
+        limits: Limits,
+    },
     /// It asks for more than the quota can ever grant at once.
     TooLarge {
         /// What it asked for.
@@ -60,32 +85,76 @@ pub enum Answer {
     },
 }
 
-/// The provider: a quota, a service time, and places to work in.
+/// How a call goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// Half of the answer comes, and the connection ends.
+    Cut,
+    /// An error, at once.
+    Error {
+        /// Its status.
+        status: u16,
+        /// What its `Retry-After` says; `None` for no header.
+        retry_after: Option<Duration>,
+    },
+    /// All of an answer that is none of its API.
+    Garbage,
+    /// No answer: the connection is reset.
+    Reset,
+    /// No answer, and no end.
+    Stall,
+}
+
+/// The provider: quotas, a service time, places to work in, and what is wrong with it for a while.
 #[derive(Debug, Clone)]
 pub struct Provider {
     config: Config,
-    quota: Level,
-    burst: Tokens,
+    /// By number.
+    accounts: Vec<Account>,
     per_minute: Tokens,
     places: Option<Places>,
-    /// Beginnings and ends of faults that are still to come, the latest first, each with the rate from then on.
-    steps: Vec<(Moment, Rate)>,
+    /// When the answers end that are worked on, where that makes a difference.
+    busy: BinaryHeap<Reverse<Moment>>,
+    /// When the run begins, from which the times of faults count.
+    began: Moment,
+    /// Times that are still to come at which the quota changes, the latest first, each with its part from then on.
+    steps: Vec<(Duration, Ratio)>,
+    /// What else is wrong, by its beginning.
+    faults: Vec<Fault>,
     calls: u64,
 }
 
 impl Provider {
-    /// A provider whose quota is full at `now`.
+    /// A provider whose quotas are full at `now`.
     pub fn new(config: &Config, now: Moment) -> Self {
-        let burst = config.quota.burst_tokens();
+        let accounts = config.quota.accounts.len().max(1);
+        let apart = |fault: &&Fault| !matches!(fault.what, What::Capacity(_));
         Self {
-            quota: Level::full(config.quota.tokens, burst, now),
-            burst,
+            accounts: vec![Account::new(&config.quota, now); accounts],
             per_minute: Tokens::new(config.quota.tokens.whole_in(Duration::from_secs(60))),
             places: config.slots.map(Places::new),
-            steps: steps(&config.faults, config.quota.tokens),
+            busy: BinaryHeap::new(),
+            began: now,
+            steps: steps(&config.faults),
+            faults: config.faults.iter().filter(apart).copied().collect(),
             calls: 0,
             config: config.clone(),
         }
+    }
+
+    /// The run begins at `at`, and not when this was made: the times of faults count from then.
+    pub const fn begin(&mut self, at: Moment) {
+        self.began = at;
+    }
+
+    /// The account that a call with `key` uses; `None` if nobody has that key.
+    pub fn account_of(&self, key: Option<&str>) -> Option<AccountId> {
+        let keys = &self.config.quota.accounts;
+        if keys.is_empty() {
+            return Some(AccountId::default());
+        }
+        let place = keys.iter().position(|known| Some(known.as_str()) == key)?;
+        u16::try_from(place).ok().map(AccountId)
     }
 
     /// Decides about a call at `now`. A refusal takes nothing from the quota. Where service times spread, this one is
@@ -95,50 +164,128 @@ impl Provider {
         self.call_drawn(now, call, unit(self.calls))
     }
 
-    /// Like [`Self::call`], with the number in `[0, 1)` that the service time is drawn by.
+    /// Like [`Self::call`], with the number in `[0, 1)` that the service time, and whatever goes wrong, is drawn by.
     pub fn call_drawn(&mut self, now: Moment, call: Call, draw: f64) -> Answer {
-        while let Some((at, rate)) = self.steps.last().copied().filter(|(at, _)| *at <= now) {
-            self.quota.advance(at);
-            self.quota.retune(rate);
+        while let Some((after, part)) = self.steps.last().copied()
+            && let at = self.began + after
+            && at <= now
+        {
+            self.accounts.iter_mut().for_each(|account| account.retune(at, &self.config.quota, part));
             self.steps.pop();
         }
-        self.quota.advance(now);
-        let wanted = call.prompt + call.max_output;
-        let Some(retry_after) = self.quota.time_until(wanted) else {
-            return Answer::TooLarge { wanted, most: self.burst };
+        let number = usize::from(call.account.0).min(self.accounts.len() - 1);
+        self.accounts[number].advance(now);
+        let limits = |account: &Account| Limits {
+            per_minute: self.per_minute,
+            remaining: account.tokens(),
+            reset: account.reset(),
+        };
+        if let Some(how) = self.broken_at_once(now, draw) {
+            let limits = limits(&self.accounts[number]);
+            let (charged, output, takes) = (Tokens::ZERO, Tokens::ZERO, Duration::ZERO);
+            return Answer::Broken { how, charged, output, takes, gap: Duration::ZERO, limits };
+        }
+        let account = &mut self.accounts[number];
+        let output = call.output.min(call.max_output);
+        let wanted = match self.config.quota.charge {
+            Charge::Reservation => call.prompt + call.max_output,
+            // one token of the answer at least
+            Charge::Actual => call.prompt + Tokens::new(1),
+        };
+        let Some(retry_after) = account.time_until(wanted) else {
+            return Answer::TooLarge { wanted, most: account.most() };
         };
         let full = self.places.as_mut().and_then(|places| places.full_until(now));
-        if let Some(free) = full {
-            let retry_after = retry_after.max(free.since(now));
-            return Answer::Refused { retry_after, wanted, limits: self.limits() };
+        let free = full.map_or(Duration::ZERO, |free| free.since(now));
+        if full.is_some() || !retry_after.is_zero() {
+            let limits = limits(account);
+            return Answer::Refused { retry_after: retry_after.max(free), wanted, limits };
         }
-        if !self.quota.take(wanted) {
-            return Answer::Refused { retry_after, wanted, limits: self.limits() };
+        let (takes, gap) = self.takes(now, output, draw);
+        let account = &mut self.accounts[number];
+        let charged = match self.config.quota.charge {
+            Charge::Reservation => {
+                account.take(wanted);
+                wanted
+            }
+            Charge::Actual => {
+                account.take(call.prompt);
+                account.owe(now + takes, output);
+                call.prompt + output
+            }
+        };
+        let limits =
+            Limits { per_minute: self.per_minute, remaining: account.tokens(), reset: account.reset() };
+        match self.broken_later(now, draw) {
+            Some(how) => {
+                let takes = if how == Broken::Cut { takes / 2 } else { takes };
+                Answer::Broken { how, charged, output, takes, gap, limits }
+            }
+            None => Answer::Served { charged, output, takes, gap, limits },
         }
-        let output = call.output.min(call.max_output);
-        let takes = self.config.service.drawn(output, draw);
-        let gap = self.config.service.gap(output, takes);
-        let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
-        Answer::Served { charged: wanted, output, takes, gap, limits: self.limits() }
     }
 
-    fn limits(&self) -> Limits {
-        Limits {
-            per_minute: self.per_minute,
-            remaining: self.quota.tokens(),
-            reset: self.quota.time_until(self.burst).unwrap_or_default(),
+    /// How long an answer that begins now takes, its wait for a place included, and the time from one token to the next.
+    fn takes(&mut self, now: Moment, output: Tokens, draw: f64) -> (Duration, Duration) {
+        let mut takes = self.config.service.drawn(output, draw);
+        for fault in self.faults.iter().filter(|fault| fault.is_on(self.began, now)) {
+            if let What::Latency { times: factor, plus } = fault.what {
+                takes = times(takes, factor.as_f64()).saturating_add(plus);
+            }
         }
+        if let Some(strain) = self.config.service.strain {
+            while self.busy.peek().is_some_and(|Reverse(end)| *end <= now) {
+                self.busy.pop();
+            }
+            takes = times(takes, strain.times(self.busy.len()));
+        }
+        let gap = self.config.service.gap(output, takes);
+        let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
+        if self.config.service.strain.is_some() {
+            self.busy.push(Reverse(now + takes));
+        }
+        (takes, gap)
+    }
+
+    /// What a call meets before anything is done for it.
+    fn broken_at_once(&self, now: Moment, draw: f64) -> Option<Broken> {
+        self.hit(now, draw, |what| match what {
+            What::Errors { status, share, retry_after } => {
+                Some((share, Broken::Error { status, retry_after }))
+            }
+            What::Resets(share) => Some((share, Broken::Reset)),
+            _ => None,
+        })
+    }
+
+    /// What becomes of an answer that was begun.
+    fn broken_later(&self, now: Moment, draw: f64) -> Option<Broken> {
+        self.hit(now, draw, |what| match what {
+            What::Cuts(share) => Some((share, Broken::Cut)),
+            What::Garbage(share) => Some((share, Broken::Garbage)),
+            What::Stalls(share) => Some((share, Broken::Stall)),
+            _ => None,
+        })
+    }
+
+    /// The first of the faults of a kind that hits a call at `now`: each draws anew.
+    fn hit(&self, now: Moment, draw: f64, of: impl Fn(What) -> Option<(Share, Broken)>) -> Option<Broken> {
+        let on = self.faults.iter().enumerate().filter(|(_, fault)| fault.is_on(self.began, now));
+        let drawn = |i: usize| unit(draw.to_bits().wrapping_add(i as u64));
+        let mut hits = on.filter_map(|(i, fault)| of(fault.what).filter(|(share, _)| drawn(i) < share.get()));
+        hits.next().map(|(_, how)| how)
     }
 }
 
-/// Every instant at which the quota's rate changes, the latest first, with the rate from then on.
-fn steps(faults: &[Fault], usual: Rate) -> Vec<(Moment, Rate)> {
-    let mut steps: Vec<(Moment, Rate)> = Vec::new();
+/// Every time at which the quota changes, the latest first, with its part of the usual one from then on.
+fn steps(faults: &[Fault]) -> Vec<(Duration, Ratio)> {
+    let mut steps: Vec<(Duration, Ratio)> = Vec::new();
     for fault in faults {
-        let (start, end) = (Moment::ZERO + fault.at, Moment::ZERO + fault.at + fault.lasts);
-        // one that begins where another ends: the rate is the second's
+        let What::Capacity(part) = fault.what else { continue };
+        let (start, end) = (fault.at, fault.end());
+        // one that begins where another ends: the part is the second's
         steps.retain(|(at, _)| *at != start);
-        steps.extend([(start, usual.scaled(fault.capacity)), (end, usual)]);
+        steps.extend([(start, part), (end, Ratio::ONE)]);
     }
     steps.reverse();
     steps
@@ -153,121 +300,4 @@ fn unit(n: u64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::provider::wire::openai::OpenAi;
-    use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Slots, Window};
-    use crate::units::Ratio;
-
-    fn provider() -> Provider {
-        Provider::new(&config(), Moment::ZERO)
-    }
-
-    fn config() -> Config {
-        Config {
-            listen: "127.0.0.1:0".into(),
-            advertise: None,
-            engine: Engine::Wiremock,
-            api: &OpenAi,
-            count: Count::Words,
-            quota: Quota {
-                tokens: Rate::per_minute(60_000).unwrap(),
-                burst: Duration::from_secs(3),
-                window: Window::Bucket,
-                charge: Charge::Reservation,
-            },
-            service: Service {
-                first_token: Duration::from_millis(200),
-                per_token: Duration::from_millis(2),
-                law: Law::Fixed,
-            },
-            slots: None,
-            faults: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn capacity_is_smaller_during_a_fault_and_only_then() {
-        let fault = |at, lasts, part| Fault {
-            at: Duration::from_secs(at),
-            lasts: Duration::from_secs(lasts),
-            capacity: Ratio::parse(part).unwrap(),
-        };
-        let faults = vec![fault(10, 20, "3/4"), fault(30, 10, "1/2")];
-        let mut provider = Provider::new(&Config { faults, ..config() }, Moment::ZERO);
-        let call = Call { prompt: Tokens::new(90), max_output: Tokens::new(10), output: Tokens::new(10) };
-        // as many calls as it takes, every 10 ms: 1,000 tokens a second are ten calls
-        let mut served = |from: u64, to: u64| {
-            (from * 100..to * 100)
-                .map(|step| provider.call(Moment::from_millis(step * 10), call))
-                .map(|answer| matches!(answer, Answer::Served { .. }))
-                .filter(|served| *served)
-                .count()
-        };
-        assert!(served(0, 10).abs_diff(130) <= 1, "the burst and ten seconds");
-        assert!(served(10, 30).abs_diff(150) <= 1);
-        assert!(served(30, 40).abs_diff(50) <= 1);
-        assert!(served(40, 50).abs_diff(100) <= 1);
-    }
-
-    #[test]
-    fn two_slots_and_a_queue_of_one_refuse_the_fourth() {
-        let slots = Some(Slots { count: 2, queue: 1 });
-        let quota = Quota { burst: Duration::from_secs(60), ..config().quota };
-        let mut provider = Provider::new(&Config { slots, quota, ..config() }, Moment::ZERO);
-        let takes = |answer: &Answer| match answer {
-            Answer::Served { takes, .. } => Ok(takes.as_millis()),
-            Answer::Refused { retry_after, .. } => Err(retry_after.as_millis()),
-            Answer::TooLarge { .. } => panic!("it fits"),
-        };
-        let mut call = |ms| takes(&provider.call(Moment::from_millis(ms), CALL));
-        assert_eq!((call(0), call(100), call(200)), (Ok(400), Ok(400), Ok(600)));
-        assert_eq!(call(300), Err(100), "until the first slot is free and the queue moves");
-        assert_eq!(call(400), Ok(500), "it waits for the second slot until 500");
-    }
-
-    #[test]
-    fn exponential_times_have_their_mean_and_spread() {
-        let service = Service { law: Law::Exponential, ..config().service };
-        let quota = Quota { tokens: Rate::per_second(1_000_000_000).unwrap(), ..config().quota };
-        let mut provider = Provider::new(&Config { service, quota, ..config() }, Moment::ZERO);
-        let (mut sum, mut square, n) = (0.0, 0.0, 20_000);
-        for i in 0..n {
-            let Answer::Served { takes, .. } = provider.call(Moment::from_secs(i), CALL) else { panic!() };
-            sum += takes.as_secs_f64();
-            square += takes.as_secs_f64().powi(2);
-        }
-        // mean 0.4 s, mean square 2 * 0.16; 4 standard deviations of each estimate
-        assert!((sum / n as f64 - 0.4).abs() < 0.0115, "{sum}");
-        assert!((square / n as f64 - 0.32).abs() < 0.021, "{square}");
-    }
-
-    const CALL: Call =
-        Call { prompt: Tokens::new(800), max_output: Tokens::new(400), output: Tokens::new(100) };
-
-    #[test]
-    fn a_spent_quota_refuses_with_the_time_until_the_call_fits_and_takes_nothing() {
-        let mut provider = provider();
-        let Answer::Served { charged, takes, .. } = provider.call(Moment::ZERO, CALL) else {
-            panic!("quota was full")
-        };
-        assert_eq!((charged, takes), (Tokens::new(1_200), Duration::from_millis(400)));
-        assert!(matches!(provider.call(Moment::ZERO, CALL), Answer::Served { .. }));
-        let Answer::Refused { retry_after, limits, .. } = provider.call(Moment::ZERO, CALL) else {
-            panic!("spent")
-        };
-        assert_eq!(limits.remaining, Tokens::new(600));
-        assert_eq!(retry_after, Duration::from_millis(600));
-        assert!(matches!(provider.call(Moment::ZERO + retry_after, CALL), Answer::Served { .. }));
-    }
-
-    #[test]
-    fn a_call_above_the_burst_is_refused_for_good() {
-        let call = Call { max_output: Tokens::new(4_000), ..CALL };
-        let most = Tokens::new(3_000);
-        assert_eq!(
-            provider().call(Moment::ZERO, call),
-            Answer::TooLarge { wanted: Tokens::new(4_800), most }
-        );
-    }
-}
+mod tests;

@@ -3,12 +3,13 @@
 //! [`Provider`] is a pure machine: the instant is an argument. The simulator and the wiremock shell drive the same
 //! one. The wire formats it speaks are in [`wire`].
 
+mod account;
 mod config;
 mod flow;
 mod machine;
 mod slots;
 pub mod wire;
 
-pub use config::{Charge, Config, Count, Engine, Fault, Law, Quota, Service, Slots, Window};
+pub use config::{Charge, Config, Count, Engine, Fault, FaultKind, Law, Quota, Service, Slots, Strain, What};
 pub use flow::Flow;
-pub use machine::{Answer, Call, Limits, Provider};
+pub use machine::{AccountId, Answer, Broken, Call, Limits, Provider};

@@ -6,7 +6,7 @@ use crate::check::words::{number, seconds, thousands};
 use crate::forecast::Forecast;
 use crate::plan::{Http, Plan, TargetKind};
 use crate::provider::Engine;
-use crate::units::{Bytes, show_duration};
+use crate::units::{Bytes, Window, show_duration};
 
 const HEAD: usize = 20;
 
@@ -129,10 +129,14 @@ impl DryRun<'_> {
                 let budgets = &policy.budgets;
                 let rate =
                     budgets.tokens.map_or_else(|| "any number of".to_owned(), |r| number(r.per_min_f64()));
-                let burst = show_duration(budgets.burst);
-                return format!(
-                    "the embedded gateway is given {rate} tokens a minute and a burst of {burst}"
-                );
+                let span = show_duration(budgets.window().span());
+                let at_once = match budgets.window() {
+                    Window::Bucket { .. } => format!("and a burst of {span}"),
+                    Window::Fixed { .. } => format!("in fixed windows of {span}"),
+                    Window::Round { .. } => format!("in rounds of {span}"),
+                    Window::Sliding { .. } => format!("in a sliding window of {span}"),
+                };
+                return format!("the embedded gateway is given {rate} tokens a minute {at_once}");
             }
             (_, Some(policy)) if policy.budgets.tokens.is_none() => {
                 let calls = policy.budgets.concurrent.map_or_else(String::new, |calls| {
@@ -140,14 +144,14 @@ impl DryRun<'_> {
                 });
                 return format!("none: the gateway is believed to limit no tokens{calls}");
             }
-            _ => quota.burst.saturating_sub(std::time::Duration::from_millis(100)),
+            _ => quota.burst().saturating_sub(std::time::Duration::from_millis(100)),
         };
         format!(
             "{} tokens a minute and a burst of {} tokens ({}, a little less than the provider's {})",
             number(quota.tokens.per_min_f64()),
             thousands(quota.tokens.whole_in(set)),
             show_duration(set),
-            show_duration(quota.burst)
+            show_duration(quota.burst())
         )
     }
 }

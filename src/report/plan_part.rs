@@ -178,7 +178,7 @@ impl PlanPart {
             requests: requests.collect(),
             provider: ProviderPart {
                 tokens_per_min: plan.provider.quota.tokens.per_min_f64(),
-                burst_s: plan.provider.quota.burst.as_secs_f64(),
+                burst_s: plan.provider.quota.burst().as_secs_f64(),
                 first_token_s: plan.provider.service.first_token.as_secs_f64(),
                 per_token_s: plan.provider.service.per_token.as_secs_f64(),
             },

@@ -22,6 +22,12 @@ fn load(plan: &Plan, keys: &mut BTreeMap<String, String>) {
     if !arrivals.eq_ignore_ascii_case(load.arrivals.name()) {
         keys.insert("load.arrivals".to_owned(), arrivals);
     }
+    for phase in &load.phases {
+        if let Some(mix) = &phase.mix {
+            let words: Vec<_> = mix.iter().map(|(name, weight)| format!("{name} {weight}")).collect();
+            keys.insert(format!("load.phases.{}.mix", phase.name), words.join(", "));
+        }
+    }
     for class in plan.requests.classes() {
         for (key, size) in [("prompt", &class.prompt), ("output", &class.output)] {
             if size.only().is_none() {
@@ -46,15 +52,20 @@ fn provider(plan: &Plan, keys: &mut BTreeMap<String, String>) {
         keys.insert("provider.count".to_owned(), format!("{:?}", provider.count).to_lowercase());
     }
     if provider.service.law != Law::Fixed {
-        keys.insert("provider.service.law".to_owned(), format!("{:?}", provider.service.law).to_lowercase());
+        keys.insert("provider.service.law".to_owned(), provider.service.law.words());
+    }
+    if let Some(strain) = provider.service.strain {
+        let text = format!("each beyond {} adds {}", strain.above, strain.each);
+        keys.insert("provider.service.strain".to_owned(), text);
+    }
+    if let Some(text) = provider.quota.unusual() {
+        keys.insert("provider.quota".to_owned(), text);
     }
     if let Some(slots) = provider.slots {
         keys.insert("provider.slots".to_owned(), format!("{}, {} may wait", slots.count, slots.queue));
     }
     for (i, fault) in provider.faults.iter().enumerate() {
-        let (at, lasts) = (plain_duration(fault.at), plain_duration(fault.lasts));
-        let text = format!("at {at} for {lasts}: {} of capacity", fault.capacity);
-        keys.insert(format!("provider.faults.{i}"), text);
+        keys.insert(format!("provider.faults.{i}"), fault.words());
     }
 }
 

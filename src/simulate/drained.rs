@@ -34,7 +34,7 @@ fn within(plan: &Plan, policy: &admission::Config, callers: u64) -> Result<Plan,
     let Some(last) = plan.load.phases.last() else { return Ok(longer) };
     let (rate, end) = (last.rate, plan.load.end());
     let most = LONGEST.min(rate.time_for(callers));
-    let mut phase = Phase { name: "until drained".to_owned(), rate, lasts: most, event: false };
+    let mut phase = Phase { name: "until drained".to_owned(), rate, lasts: most, event: false, mix: None };
     longer.load.phases.push(phase.clone());
     let ended = World::new(&longer, policy, &mut |_| {}).run(end);
     if ended.at >= end + most {

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use super::timers::{Due, Timers};
+use super::world::turned_away;
 use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
 use crate::observe::Attempt;
 use crate::plan::Plan;
-use crate::provider::{self, Call, Provider};
+use crate::provider::{self, AccountId, Broken, Call, Provider};
 use crate::units::{Moment, Tokens};
 use crate::workload::{ClassId, Sizes};
 
@@ -200,6 +201,15 @@ impl<'a> Replay<'a> {
                         Due::Done(id) => {
                             drop(self.feed(Event::Settled { id, used: self.used(id), answer: None }))
                         }
+                        Due::Breaks(id, whole) => {
+                            let how = Failure::Unknown;
+                            let event = if whole {
+                                Event::Settled { id, used: None, answer: None }
+                            } else {
+                                Event::Failed { id, how }
+                            };
+                            drop(self.feed(event));
+                        }
                         Due::Leave(id) => drop(self.feed(Event::Left { id })),
                         Due::Probe(..) | Due::Retry(..) => {}
                     }
@@ -265,7 +275,12 @@ impl<'a> Replay<'a> {
 
     fn call(&mut self, id: Id) -> Option<Event> {
         let sizes = *self.sent.get(usize::try_from(id.0).ok()?)?;
-        let call = Call { prompt: sizes.prompt, max_output: sizes.max_output, output: sizes.output };
+        let call = Call {
+            prompt: sizes.prompt,
+            max_output: sizes.max_output,
+            output: sizes.output,
+            account: AccountId::default(),
+        };
         match self.provider.call(self.now, call) {
             provider::Answer::Served { takes, .. } => {
                 self.timers.add(self.now + takes, Due::Done(id));
@@ -276,6 +291,15 @@ impl<'a> Replay<'a> {
                 Some(Event::Refused { id, retry_after: Some(Duration::from_secs(whole)) })
             }
             provider::Answer::TooLarge { .. } => Some(Event::Failed { id, how: Failure::Final }),
+            provider::Answer::Broken { how, takes, .. } => match how {
+                Broken::Error { status, retry_after } => Some(turned_away(id, status, retry_after)),
+                Broken::Reset => Some(Event::Failed { id, how: Failure::Unknown }),
+                Broken::Cut | Broken::Garbage => {
+                    self.timers.add(self.now + takes, Due::Breaks(id, how == Broken::Garbage));
+                    None
+                }
+                Broken::Stall => None,
+            },
         }
     }
 }

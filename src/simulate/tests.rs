@@ -7,6 +7,8 @@ use crate::plan::{TargetKind, testing};
 use crate::units::{Node, Rate, Tokens};
 use crate::workload::{Phase, Schedule};
 
+mod faults;
+
 fn records(plan: &Plan, policy: &admission::Config) -> (Vec<Record>, Ended) {
     let (mut joiner, mut all) = (Joiner::in_virtual_time(plan), Vec::new());
     let ended = run(plan, policy, &mut |sighting| joiner.see(&sighting, &mut all));
@@ -131,6 +133,7 @@ fn flash(deadline: &str, every: u32) -> Plan {
         rate: Rate::parse(rate).unwrap(),
         lasts: Duration::from_secs(secs),
         event,
+        mix: None,
     };
     plan.load.phases = vec![
         phase("before", "100/min", 20, false),

@@ -14,6 +14,8 @@ const MOST_ROWS: usize = 16;
 pub(super) enum Due {
     /// The provider has finished.
     Done(Id),
+    /// The provider's answer breaks off, or has come and is none.
+    Breaks(Id, bool),
     /// The caller's patience ends.
     Leave(Id),
     /// A refused caller comes back as told.

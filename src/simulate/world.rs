@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use super::Ended;
 use super::timers::{Due, Timers};
-use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
-use crate::observe::{Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
+use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Meaning, TenantId};
+use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
-use crate::provider::{self, Call, Engine, Flow, Provider};
+use crate::provider::{self, AccountId, Broken, Call, Engine, Flow, Provider};
 use crate::units::{Dense, Moment, Tokens};
 use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, Signs, Sizes, stream};
 
@@ -139,6 +139,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         self.timers.pop(timer);
         match timer.1 {
             Due::Done(id) => self.done(id),
+            Due::Breaks(id, garbage) => self.breaks(id, garbage),
             Due::Leave(id) => self.leave(id),
             Due::Probe(seq, class, sizes) => self.send(Attempt { seq, nth: 1 }, class, sizes, true),
             Due::Retry(seq, class, nth, sizes) => self.send(Attempt { seq, nth }, class, sizes, false),
@@ -233,12 +234,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 self.refuse(id, 429, Reason::Throttled, Some(retry_after));
             }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
-            Effect::Fail { id } => {
-                if let Some(open) = self.open.get(id.0).copied().filter(|open| open.here) {
-                    self.comes_back(&open, Signs { status: Some(502), ..Signs::default() });
-                }
-                self.answer(id, 502, None, None);
-            }
+            Effect::Fail { id } => self.fails(id, 502),
             // no caller of a plan carries a key, and a call that is not needed any more ends when it would have
             Effect::Attach { .. }
             | Effect::Running { .. }
@@ -252,10 +248,17 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
 
     fn forward(&mut self, id: Id, remaining: Duration) -> Option<Event> {
         let Open { attempt, sizes, .. } = *self.open.get(id.0)?;
-        let call = Call { prompt: sizes.prompt, max_output: sizes.max_output, output: sizes.output };
+        let call = Call {
+            prompt: sizes.prompt,
+            max_output: sizes.max_output,
+            output: sizes.output,
+            account: AccountId::default(),
+        };
         let at = self.now;
         let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
-        let (until, charged, refused, event) = match self.provider.call_drawn(at, call, draw) {
+        let answer = self.provider.call_drawn(at, call, draw);
+        let faulty = matches!(answer, provider::Answer::Broken { .. });
+        let (until, charged, refused, event) = match answer {
             provider::Answer::Served { charged, output, takes, gap, .. } => {
                 if let Some(open) = self.open.get_mut(id.0) {
                     open.used = sizes.prompt + output;
@@ -275,13 +278,71 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             provider::Answer::TooLarge { .. } => {
                 (at, Tokens::ZERO, true, Some(Event::Failed { id, how: Failure::Final }))
             }
+            provider::Answer::Broken { how: Broken::Error { status, retry_after }, .. } => {
+                (at, Tokens::ZERO, true, Some(turned_away(id, status, retry_after)))
+            }
+            provider::Answer::Broken { how: Broken::Reset, .. } => {
+                (at, Tokens::ZERO, true, Some(Event::Failed { id, how: Failure::Unknown }))
+            }
+            provider::Answer::Broken { how, charged, output, takes, gap, .. } => {
+                if let Some(open) = self.open.get_mut(id.0) {
+                    open.used = sizes.prompt + output;
+                }
+                if self.flowing && how == Broken::Cut {
+                    // it breaks off at its half
+                    self.flows.insert(id.0, Flow { until: at + takes * 2, gap, tokens: output.get() });
+                }
+                // an answer that never comes has no end; its caller leaves
+                if how != Broken::Stall {
+                    self.timers.add(at + takes, Due::Breaks(id, how == Broken::Garbage));
+                }
+                (at + takes, charged, false, None)
+            }
         };
         let budget = Some(remaining);
-        (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, budget });
-        if matches!(event, Some(Event::Failed { .. })) {
-            self.answer(id, 400, None, None);
+        (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget });
+        match answer {
+            provider::Answer::TooLarge { .. } => self.answer(id, 400, None, None),
+            provider::Answer::Broken { how: Broken::Reset, .. } => self.fails(id, 502),
+            provider::Answer::Broken { how: Broken::Error { status, .. }, .. }
+                if matches!(Meaning::of(status), Meaning::Broken | Meaning::Rejected) =>
+            {
+                self.fails(id, status);
+            }
+            _ => {}
         }
         event
+    }
+
+    /// An answer breaks off, or is none of its API though its status says so.
+    fn breaks(&mut self, id: Id, garbage: bool) {
+        if garbage {
+            // the gateway passes it on, and nobody can use it
+            if let Some(open) = self.open.remove(id.0).filter(|open| open.here) {
+                let answer = Answer { usable: false, ..whole(None) };
+                (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });
+            }
+            return self.feed(Event::Settled { id, used: None, answer: None });
+        }
+        let flow = if self.flowing { self.flows.remove(id.0) } else { None };
+        let open = self.open.get(id.0).copied().filter(|open| open.here);
+        match (flow, open) {
+            (Some(flow), Some(Open { attempt, class, .. })) if self.plan.requests.class(class).stream => {
+                self.read(attempt, flow);
+                self.open.remove(id.0);
+                (self.see)(Sighting::Broken { attempt, at: self.now, why: observe::Broken::Cut });
+            }
+            _ => self.fails(id, 502),
+        }
+        self.feed(Event::Failed { id, how: Failure::Unknown });
+    }
+
+    /// A request has failed with `status`. Its caller may try again.
+    fn fails(&mut self, id: Id, status: u16) {
+        if let Some(open) = self.open.get(id.0).copied().filter(|open| open.here) {
+            self.comes_back(&open, Signs { status: Some(status), ..Signs::default() });
+        }
+        self.answer(id, status, None, None);
     }
 
     /// A refusal reaches its caller, who may come back.
@@ -334,6 +395,16 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
         (self.see)(Sighting::Again { attempt: open.attempt, at: self.now });
         self.timers.add(self.now + wait, Due::Retry(seq, open.class, nth + 1, open.sizes));
+    }
+}
+
+/// What a gateway makes of an error that the provider answers at once.
+pub(super) fn turned_away(id: Id, status: u16, retry_after: Option<Duration>) -> Event {
+    match Meaning::of(status) {
+        Meaning::Spent => Event::Refused { id, retry_after },
+        Meaning::Busy => Event::Failed { id, how: Failure::Repeatable },
+        Meaning::Broken => Event::Failed { id, how: Failure::Unknown },
+        Meaning::Rejected | Meaning::Answered => Event::Failed { id, how: Failure::Final },
     }
 }
 

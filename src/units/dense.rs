@@ -85,11 +85,24 @@ impl<T> Dense<T> {
         None
     }
 
+    /// Takes out the entry of `number` if `such` is true of it.
+    pub fn remove_if(&mut self, number: u64, such: impl FnOnce(&T) -> bool) -> Option<T> {
+        match self.place(number) {
+            Some(at) => self.entries.get(at).is_some_and(such).then(|| self.take(number, at)).flatten(),
+            None if self.aside.get(&number).is_some_and(such) => self.aside.remove(&number),
+            None => None,
+        }
+    }
+
     /// Takes out the entry of `number`.
     pub fn remove(&mut self, number: u64) -> Option<T> {
         let Some(at) = self.place(number) else {
             return if self.aside.is_empty() { None } else { self.aside.remove(&number) };
         };
+        self.take(number, at)
+    }
+
+    fn take(&mut self, number: u64, at: u32) -> Option<T> {
         let offset = (number - self.base) as usize;
         self.row[offset] = NONE;
         if offset == 0 {

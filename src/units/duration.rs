@@ -52,6 +52,13 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_nanos(total))
 }
 
+/// `seconds` as a span, to the nearest nanosecond of those a float can tell apart. Less than nothing is nothing, and what
+/// is longer than a span of 64 bits of nanoseconds is that.
+pub fn span_of(seconds: f64) -> Duration {
+    // a float that is turned into a whole number stops at its ends
+    Duration::from_nanos((seconds * 1e9 + 0.5) as u64)
+}
+
 /// Prints a duration exactly, in the form [`parse_duration`] reads: `3000ms`, `1500us`. Below a microsecond it is cut.
 pub fn plain_duration(span: Duration) -> String {
     let micros = span.as_micros();
@@ -91,6 +98,17 @@ pub fn show_duration(span: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_become_a_span_and_stop_at_its_ends() {
+        let nanos = |seconds| span_of(seconds).as_nanos();
+        assert_eq!(
+            (nanos(0.0), nanos(1e-9), nanos(0.1), nanos(86_400.25)),
+            (0, 1, 100_000_000, 86_400_250_000_000)
+        );
+        assert_eq!((nanos(-1.0), nanos(f64::NAN)), (0, 0));
+        assert_eq!(nanos(f64::INFINITY), u128::from(u64::MAX));
+    }
 
     #[test]
     fn every_number_needs_its_unit() {

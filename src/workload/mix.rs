@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rand_pcg::Pcg64;
@@ -152,6 +153,32 @@ impl Mix {
                 class.output = class.output.of_trace(rows.all().iter().map(|row| row.output.into()));
             }
         }
+    }
+
+    /// The same classes with other weights, by name; none for who is not named. Without any weight, the usual ones.
+    #[must_use]
+    pub fn reweighed(&self, weights: &BTreeMap<String, u32>) -> Self {
+        let weight = |class: &Class| weights.get(&class.name).copied().unwrap_or(0);
+        let classes: Vec<_> =
+            self.classes.iter().map(|class| Class { weight: weight(class), ..class.clone() }).collect();
+        let total = classes.iter().map(|class| u64::from(class.weight)).sum();
+        if total == 0 { self.clone() } else { Self { classes, total } }
+    }
+
+    /// The mean of several mixes, each with how much it counts; `None` is this one.
+    pub(super) fn blended(&self, parts: &[(f64, Option<&BTreeMap<String, u32>>)]) -> Self {
+        /// What a whole is counted in.
+        const WHOLE: f64 = 1e6;
+        let all: f64 = parts.iter().map(|(counts, _)| counts).sum();
+        let mut weights: BTreeMap<String, u32> = BTreeMap::new();
+        for (counts, mix) in parts {
+            let mix = mix.map_or_else(|| self.clone(), |mix| self.reweighed(mix));
+            for class in &mix.classes {
+                let part = counts / all * f64::from(class.weight) / mix.total as f64;
+                *weights.entry(class.name.clone()).or_default() += (part * WHOLE).round() as u32;
+            }
+        }
+        self.reweighed(&weights)
     }
 
     /// The sum of all weights; above zero.

@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Mix;
 use super::arrivals::{Process, Trace};
 use super::traces::Rows;
 use crate::units::{Moment, Rate, Ratio, Read, Reader};
@@ -16,6 +18,8 @@ pub struct Phase {
     pub lasts: Duration,
     /// True for the part that is rehearsed: the overload.
     pub event: bool,
+    /// The weights of classes of requests, by name, where they differ from the usual ones: who is not named does not come.
+    pub mix: Option<BTreeMap<String, u32>>,
 }
 
 /// A half-open span of time.
@@ -99,6 +103,21 @@ impl Load {
         self.phases.iter().zip(before).map(|(phase, before)| self.arrivals.expected(phase, before)).sum()
     }
 
+    /// The mix of those who come in the event, or in the whole run without one, of a plan whose usual mix is `usual`: the
+    /// mean of the phases' mixes, by how many come in each.
+    pub fn mix_of_event(&self, usual: &Mix) -> Mix {
+        let whole = self.phases.iter().all(|phase| !phase.event);
+        let phases = self.phases.iter().filter(|phase| whole || phase.event);
+        let parts: Vec<_> = phases
+            .map(|phase| (phase.rate.per_sec_f64() * phase.lasts.as_secs_f64(), phase.mix.as_ref()))
+            .collect();
+        match &parts[..] {
+            parts if parts.iter().all(|(_, mix)| mix.is_none()) => usual.clone(),
+            [(_, Some(mix))] => usual.reweighed(mix),
+            parts => usual.blended(parts),
+        }
+    }
+
     /// The same load with every rate times `ratio`.
     pub fn scaled(&self, ratio: Ratio) -> Self {
         let phases = self.phases.iter().map(|p| Phase { rate: p.rate.scaled(ratio), ..p.clone() }).collect();
@@ -114,7 +133,13 @@ impl Load {
     pub fn play(&mut self, trace: &Trace, rows: Arc<Rows>) -> Result<(), usize> {
         if self.phases.is_empty() {
             let lasts = rows.lasts(trace.spec());
-            self.phases.push(Phase { name: "trace".to_owned(), rate: unknown_rate(), lasts, event: false });
+            self.phases.push(Phase {
+                name: "trace".to_owned(),
+                rate: unknown_rate(),
+                lasts,
+                event: false,
+                mix: None,
+            });
         }
         self.arrivals = Arc::new(trace.with(rows, self.phases.iter().map(|phase| phase.lasts)));
         self.follow_trace()
@@ -170,8 +195,24 @@ impl Phase {
             |r| positive(&r),
         );
         let event = map.or("event", false);
-        Some(Self { name: name?, rate: rate?, lasts: lasts?, event: event? })
+        let mix = match map.reader("mix") {
+            Some(reader) => read_weights(&reader).map(Some),
+            None => Some(None),
+        };
+        Some(Self { name: name?, rate: rate?, lasts: lasts?, event: event?, mix: mix? })
     }
+}
+
+/// Weights by name, one of them above zero.
+fn read_weights(reader: &Reader<'_>) -> Option<BTreeMap<String, u32>> {
+    let weights: Option<BTreeMap<String, u32>> =
+        reader.map()?.rest().into_iter().map(|(name, weight)| Some((name, u32::read(&weight)?))).collect();
+    let weights = weights?;
+    if weights.values().all(|weight| *weight == 0) {
+        reader.fault("every class has weight 0: nothing would ever be sent");
+        return None;
+    }
+    Some(weights)
 }
 
 /// A duration above zero and of at most 30 days.

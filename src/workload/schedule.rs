@@ -49,6 +49,8 @@ impl Sizes {
 pub struct Schedule {
     load: Arc<Load>,
     mix: Mix,
+    /// Those of the phases that have their own.
+    mixes: Vec<Option<Mix>>,
     arrivals: Pcg64,
     classes: Pcg64,
     phase: usize,
@@ -69,6 +71,7 @@ impl Schedule {
         Self {
             arrivals: stream::of(load.seed, stream::ARRIVALS),
             classes: stream::of(load.seed, stream::CLASSES),
+            mixes: load.phases.iter().map(|phase| phase.mix.as_ref().map(|own| mix.reweighed(own))).collect(),
             load: Arc::new(load.clone()),
             mix: mix.clone(),
             phase: 0,
@@ -92,7 +95,7 @@ impl Schedule {
             let next = Next { phase, before, k: self.in_phase, after: self.after };
             let offset = self.load.arrivals.offset(&next, &mut self.arrivals);
             if offset < phase.lasts {
-                let class = self.mix.draw(&mut self.classes);
+                let class = self.draw();
                 self.in_phase += 1;
                 self.after = offset;
                 return Some(self.arrival(self.phase_start + offset, class, None));
@@ -115,7 +118,9 @@ impl Schedule {
             self.after = (rounds.every * round).saturating_add(rounds.every / 2);
             if self.after < phase.lasts {
                 self.in_phase += 1;
-                self.round = self.carry.next(rounds, phase.rate, &self.mix).into_iter();
+                let own = self.mixes.get(self.phase).and_then(Option::as_ref);
+                let mix = own.unwrap_or(&self.mix);
+                self.round = self.carry.next(rounds, phase.rate, mix).into_iter();
             } else {
                 self.next_phase();
             }
@@ -129,13 +134,19 @@ impl Schedule {
         while trace.plays(self.phase) {
             let phase = load.phases.get(self.phase)?;
             if let Some((offset, row)) = trace.next(load.seed, &mut self.playback, self.phase, phase.lasts) {
-                let class = self.mix.draw(&mut self.classes);
+                let class = self.draw();
                 return Some(self.arrival(self.phase_start + offset, class, Some(row)));
             }
             self.playback = Playback::default();
             self.next_phase();
         }
         self.next_spaced()
+    }
+
+    /// Whose the next arrival of this phase is.
+    fn draw(&mut self) -> ClassId {
+        let own = self.mixes.get(self.phase).and_then(Option::as_ref);
+        own.unwrap_or(&self.mix).draw(&mut self.classes)
     }
 
     /// The next arrival; `row` is what a trace says of it.

@@ -38,10 +38,7 @@ impl Budgets {
 
     /// The most tokens that can be spent at once; none if tokens are not limited.
     pub fn burst_tokens(&self) -> Tokens {
-        let span = match self.window() {
-            Window::Bucket { burst } => burst,
-            Window::Fixed { period } | Window::Round { period } | Window::Sliding { period } => period,
-        };
+        let span = self.window().span();
         self.tokens.map_or(Tokens::ZERO, |rate| Tokens::new(rate.whole_in(span)))
     }
 
@@ -79,8 +76,9 @@ impl Budgets {
             None => Some(standard.and_then(|s| s.concurrent)),
         };
         let burst = map.or("burst", standard.map_or(Duration::from_millis(900), |s| s.burst));
-        let period =
-            map.reader("window").map_or_else(|| Some(standard.and_then(|s| s.period)), |r| read_window(&r));
+        let period = map
+            .reader("window")
+            .map_or_else(|| Some(standard.and_then(|s| s.period)), |r| Window::read_as(&r, Window::KINDS));
         let budgets = Self {
             tokens: tokens?,
             requests: requests?,
@@ -128,29 +126,7 @@ fn rate(reader: &Reader<'_>) -> Option<Rate> {
     rate
 }
 
-/// Reads `bucket`, `{ fixed: 60s }`, `{ round: 1s }` or `{ sliding: 60s }`; a bucket is `None`, since its burst stands apart.
-pub(super) fn read_window(reader: &Reader<'_>) -> Option<Option<Window>> {
-    let (name, inner) = reader.one_of("window", &["bucket", "fixed", "round", "sliding"])?;
-    if name == "bucket" {
-        return Some(None);
-    }
-    let Some(inner) = inner else {
-        reader.fault(format!("`{name}` needs its period: write `{{ {name}: 60s }}`"));
-        return None;
-    };
-    let period = Duration::read(&inner)?;
-    if period.is_zero() {
-        inner.fault("a period of zero has no end");
-        return None;
-    }
-    Some(Some(match name {
-        "fixed" => Window::Fixed { period },
-        "round" => Window::Round { period },
-        _ => Window::Sliding { period },
-    }))
-}
-
-/// A window other than a bucket in the form [`read_window`] reads.
+/// A window other than a bucket in the form [`Window::read_as`] reads.
 pub(super) fn window_json(window: Window) -> Value {
     match window {
         Window::Bucket { .. } => json!("bucket"),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::budgets::{read_window, window_json};
+use super::budgets::window_json;
 use crate::units::{Rate, Ratio, Read, Reader, Tokens, Window, plain_duration};
 
 /// One of those on whose behalf requests come: its weight when there is not enough for all, and its own limits, which
@@ -85,7 +85,7 @@ impl Read for Tenant {
         let usual = map.get::<Rate>("usual");
         let ceiling = map.get::<Ratio>("ceiling");
         let burst = map.or("burst", Duration::from_secs(1));
-        let window = map.reader("window").map_or(Some(None), |r| read_window(&r));
+        let window = map.reader("window").map_or(Some(None), |r| Window::read_as(&r, Window::KINDS));
         let counts = map.or("counts", Counts::Admitted);
         let requests = match (requests, usual, ceiling) {
             (requests, None, None) => requests,

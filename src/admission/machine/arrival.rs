@@ -8,7 +8,7 @@ use crate::admission::config::{Counts, Duplicates, WhenFull};
 use crate::admission::desk::Seen;
 use crate::admission::queue::Waiting;
 use crate::admission::{Ask, Effect, Expiry, Id, retry_after};
-use crate::units::{Moment, Tokens};
+use crate::units::{Moment, Tokens, span_of};
 
 /// How many may give way to one newcomer.
 const MOST_EVICTED: usize = 1_000;
@@ -194,7 +194,7 @@ impl Admission {
         let by_requests = excess.requests as f64 * tokens / waiting;
         let by_bytes = excess.bytes.get() as f64 * tokens / bytes;
         let most = (excess.tokens.get() as f64).max(by_requests).max(by_bytes);
-        Duration::try_from_secs_f64(most / drain).unwrap_or(Duration::MAX)
+        span_of(most / drain)
     }
 
     /// What a refused caller is told, and the promise that makes.

@@ -16,11 +16,16 @@ use super::lane::Outlook;
 use crate::admission::Id;
 use crate::units::{Moment, Rate, Tokens};
 
-/// The most members of a leaf and children of a branch. A node with under a quarter of it joins a neighbour.
-const MOST: usize = 32;
+/// How many members fill a leaf, and how many children a branch: it is halved then. One with under a quarter of it joins a
+/// neighbour.
+const MEMBERS: usize = 20;
+const CHILDREN: usize = 16;
 
 /// A member's place: by deadline, then by age.
 type Place = (Moment, Id);
+
+/// The place of nobody, where a node is not in use.
+const NOWHERE: Place = (Moment::ZERO, Id(0));
 
 #[derive(Debug, Clone, Copy)]
 struct Member {
@@ -67,48 +72,65 @@ impl Weight {
     }
 }
 
-/// Nodes of one kind by number; a number that is given back is given out again.
+/// Nodes of one kind by number, side by side; a number that is given back is given out again.
 #[derive(Debug)]
-struct Nodes<T> {
-    all: Vec<Vec<T>>,
+struct Nodes<T, const MOST: usize> {
+    all: Vec<[T; MOST]>,
+    /// How much of each is in use.
+    used: Vec<u8>,
     free: Vec<u32>,
+    empty: T,
 }
 
-impl<T> Nodes<T> {
-    const fn new() -> Self {
-        Self { all: Vec::new(), free: Vec::new() }
+impl<T: Copy, const MOST: usize> Nodes<T, MOST> {
+    const fn new(empty: T) -> Self {
+        Self { all: Vec::new(), used: Vec::new(), free: Vec::new(), empty }
     }
 
     fn get(&self, at: u32) -> &[T] {
-        &self.all[at as usize]
+        &self.all[at as usize][..usize::from(self.used[at as usize])]
     }
 
-    fn get_mut(&mut self, at: u32) -> &mut Vec<T> {
-        &mut self.all[at as usize]
+    fn get_mut(&mut self, at: u32) -> &mut [T] {
+        &mut self.all[at as usize][..usize::from(self.used[at as usize])]
     }
 
-    fn keep(&mut self, node: Vec<T>) -> u32 {
-        if let Some(at) = self.free.pop() {
-            self.all[at as usize] = node;
-            return at;
-        }
-        self.all.push(node);
-        u32::try_from(self.all.len() - 1).expect("four thousand million nodes do not fit into memory")
+    /// A new node with these few.
+    fn keep(&mut self, items: &[T]) -> u32 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.all.push([self.empty; MOST]);
+            self.used.push(0);
+            u32::try_from(self.all.len() - 1).expect("four thousand million nodes do not fit into memory")
+        });
+        self.all[at as usize][..items.len()].copy_from_slice(items);
+        self.used[at as usize] = items.len() as u8;
+        at
     }
 
-    fn give_back(&mut self, at: u32) -> Vec<T> {
+    fn give_back(&mut self, at: u32) {
+        self.used[at as usize] = 0;
         self.free.push(at);
-        std::mem::take(&mut self.all[at as usize])
     }
 
-    /// Moves the upper half of a node that has grown too large into one of its own.
-    fn halve(&mut self, at: u32) -> Option<u32> {
-        let node = &mut self.all[at as usize];
-        if node.len() <= MOST {
+    /// Puts `item` at `place`. A node that is then full keeps its lower half; the node with the upper one is given.
+    fn insert(&mut self, at: u32, place: usize, item: T) -> Option<u32> {
+        let (node, used) = (&mut self.all[at as usize], &mut self.used[at as usize]);
+        let len = usize::from(*used);
+        node.copy_within(place..len, place + 1);
+        node[place] = item;
+        *used += 1;
+        if len + 1 < MOST {
             return None;
         }
-        let upper = node.split_off(MOST / 2);
-        Some(self.keep(upper))
+        *used = (MOST / 2) as u8;
+        let upper = *node;
+        Some(self.keep(&upper[MOST / 2..]))
+    }
+
+    fn remove(&mut self, at: u32, place: usize) {
+        let (node, used) = (&mut self.all[at as usize], &mut self.used[at as usize]);
+        node.copy_within(place + 1..usize::from(*used), place);
+        *used -= 1;
     }
 
     /// Puts what `right` holds at the end of `left`, if one is small and there is room. `right` is given back then.
@@ -116,8 +138,10 @@ impl<T> Nodes<T> {
         let (a, b) = (self.get(left).len(), self.get(right).len());
         let joined = a.min(b) < MOST / 4 && a + b <= MOST * 3 / 4;
         if joined {
-            let mut moved = self.give_back(right);
-            self.get_mut(left).append(&mut moved);
+            let moved = self.all[right as usize];
+            self.all[left as usize][a..a + b].copy_from_slice(&moved[..b]);
+            self.used[left as usize] = (a + b) as u8;
+            self.give_back(right);
         }
         joined
     }
@@ -127,8 +151,8 @@ impl<T> Nodes<T> {
 #[derive(Debug)]
 pub(crate) struct Urgency {
     rate: Rate,
-    leaves: Nodes<Member>,
-    branches: Nodes<Child>,
+    leaves: Nodes<Member, MEMBERS>,
+    branches: Nodes<Child, CHILDREN>,
     root: u32,
     /// Levels above the leaves.
     height: u32,
@@ -137,16 +161,17 @@ pub(crate) struct Urgency {
 impl Urgency {
     /// Nobody waits; the queue drains at `rate`.
     pub(crate) fn new(rate: Rate) -> Self {
-        let mut leaves = Nodes::new();
-        let root = leaves.keep(Vec::new());
-        Self { rate, leaves, branches: Nodes::new(), root, height: 0 }
+        let mut leaves = Nodes::new(Member { place: NOWHERE, work: 0 });
+        let root = leaves.keep(&[]);
+        let branches = Nodes::new(Child { last: NOWHERE, weight: Weight::ZERO, at: 0 });
+        Self { rate, leaves, branches, root, height: 0 }
     }
 
     pub(crate) fn insert(&mut self, place: Place, hold: Tokens) {
         let member = Member { place, work: self.work(hold) };
         if let Some(upper) = self.insert_at(self.height, self.root, member) {
-            let halves = vec![self.child(self.height, self.root), self.child(self.height, upper)];
-            self.root = self.branches.keep(halves);
+            let halves = [self.child(self.height, self.root), self.child(self.height, upper)];
+            self.root = self.branches.keep(&halves);
             self.height += 1;
         }
     }
@@ -154,7 +179,9 @@ impl Urgency {
     pub(crate) fn remove(&mut self, place: Place) {
         self.remove_at(self.height, self.root, place);
         while self.height > 0 && self.branches.get(self.root).len() == 1 {
-            self.root = self.branches.give_back(self.root)[0].at;
+            let only = self.branches.get(self.root)[0].at;
+            self.branches.give_back(self.root);
+            self.root = only;
             self.height -= 1;
         }
     }
@@ -174,21 +201,28 @@ impl Urgency {
     pub(crate) fn outlook(&self, place: Place, ready: Moment, level: Tokens) -> Outlook {
         // what comes before and what comes behind, gathered on the way down
         let (mut at, mut ahead, mut behind) = (self.root, 0u64, Weight::ZERO);
+        // each node is read once, from one end to the other: a search would wait for memory at every step
         for _ in 0..self.height {
-            let children = self.branches.get(at);
-            let until = children.partition_point(|child| child.last < place);
-            ahead = children[..until].iter().fold(ahead, |sum, child| sum.saturating_add(child.weight.sum));
-            let Some(child) = children.get(until) else {
-                // only at the root: nobody is due after it
-                return Outlook { ahead: self.tokens(ahead), room: None };
+            let mut children = self.branches.get(at).iter();
+            at = loop {
+                match children.next() {
+                    Some(child) if child.last < place => ahead = ahead.saturating_add(child.weight.sum),
+                    Some(child) => break child.at,
+                    // only at the root: nobody is due after it
+                    None => return Outlook { ahead: self.tokens(ahead), room: None },
+                }
             };
-            behind = Weight::of_children(&children[until + 1..]).then(behind);
-            at = child.at;
+            behind = children.map(|child| child.weight).fold(Weight::ZERO, Weight::then).then(behind);
         }
-        let members = self.leaves.get(at);
-        let until = members.partition_point(|member| member.place < place);
-        ahead = members[..until].iter().fold(ahead, |sum, member| sum.saturating_add(member.work));
-        behind = Weight::of_members(&members[until..]).then(behind);
+        let mut here = Weight::ZERO;
+        for member in self.leaves.get(at) {
+            if member.place < place {
+                ahead = ahead.saturating_add(member.work);
+            } else {
+                here = here.then(Weight::of(member));
+            }
+        }
+        behind = here.then(behind);
         let room = (behind.least != i64::MAX).then(|| {
             let spare = behind.least.saturating_sub_unsigned(ahead).saturating_sub_unsigned(ready.as_nanos());
             let spare = spare.saturating_add_unsigned(self.work(level));
@@ -221,29 +255,23 @@ impl Urgency {
     /// one is given.
     fn insert_at(&mut self, level: u32, at: u32, member: Member) -> Option<u32> {
         if level == 0 {
-            let members = self.leaves.get_mut(at);
-            let place = members.partition_point(|other| other.place < member.place);
-            members.insert(place, member);
-            return self.leaves.halve(at);
+            let place = self.leaves.get(at).partition_point(|other| other.place < member.place);
+            return self.leaves.insert(at, place, member);
         }
         let children = self.branches.get(at);
         let place = children.partition_point(|child| child.last < member.place).min(children.len() - 1);
         let below = children[place].at;
         let upper = self.insert_at(level - 1, below, member);
         self.branches.get_mut(at)[place] = self.child(level - 1, below);
-        if let Some(upper) = upper {
-            let upper = self.child(level - 1, upper);
-            self.branches.get_mut(at).insert(place + 1, upper);
-        }
-        self.branches.halve(at)
+        let upper = self.child(level - 1, upper?);
+        self.branches.insert(at, place + 1, upper)
     }
 
     /// Takes `place` out of the subtree, if it is there.
     fn remove_at(&mut self, level: u32, at: u32, place: Place) {
         if level == 0 {
-            let members = self.leaves.get_mut(at);
-            if let Ok(found) = members.binary_search_by_key(&place, |member| member.place) {
-                members.remove(found);
+            if let Ok(found) = self.leaves.get(at).binary_search_by_key(&place, |member| member.place) {
+                self.leaves.remove(at, found);
             }
             return;
         }
@@ -260,7 +288,7 @@ impl Urgency {
         let below = self.branches.get(at)[within].at;
         if self.is_empty(level, below) {
             self.give_back(level, below);
-            self.branches.get_mut(at).remove(within);
+            self.branches.remove(at, within);
             return;
         }
         let left = within.min(self.branches.get(at).len().saturating_sub(2));
@@ -272,7 +300,7 @@ impl Urgency {
         });
         let (changed, node) = if joined { (left, lower) } else { (within, below) };
         if joined {
-            self.branches.get_mut(at).remove(left + 1);
+            self.branches.remove(at, left + 1);
         }
         let known = self.child(level, node);
         self.branches.get_mut(at)[changed] = known;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Kind, Reserve, Scene, Strategy, whole_seconds};
-use crate::units::{Reader, Share};
+use crate::units::{Reader, Share, span_of};
 
 pub(super) const KIND: Kind = Kind {
     name: "appointment",
@@ -55,9 +55,8 @@ impl Strategy for Appointment {
     fn announce(&self, scene: &Scene) -> Option<Duration> {
         let kept = self.0.share.get() * scene.drain;
         let turn = scene.returning * scene.promised.get() as f64 / kept;
-        let turn = Duration::try_from_secs_f64(turn).unwrap_or(LONGEST);
-        let base = turn.max(scene.until_room).min(LONGEST);
-        Some(whole_seconds(base + base.mul_f64(SPREAD * scene.draw)))
+        let base = span_of(turn).max(scene.until_room).min(LONGEST);
+        Some(whole_seconds(base + span_of(base.as_secs_f64() * SPREAD * scene.draw)))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Kind, Scene, Strategy, whole_seconds};
+use crate::units::span_of;
 
 pub(super) const KIND: Kind = Kind {
     name: "drain",
@@ -22,8 +23,6 @@ impl Strategy for Drain {
     }
 
     fn announce(&self, scene: &Scene) -> Option<Duration> {
-        let span = Duration::try_from_secs_f64(scene.waiting.get() as f64 / scene.drain)
-            .unwrap_or(Duration::from_secs(86_400));
-        Some(whole_seconds(span))
+        Some(whole_seconds(span_of(scene.waiting.get() as f64 / scene.drain)))
     }
 }

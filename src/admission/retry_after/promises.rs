@@ -27,8 +27,8 @@ impl Promises {
     /// Closes the promises whose time has passed at `now`.
     pub(crate) fn advance(&mut self, now: Moment) {
         while let Some((time, caller)) = self.by_time.pop_before(now - GRACE) {
-            if self.stands(time, caller) {
-                self.remove(caller);
+            if let Some((_, tokens)) = self.by_caller.remove_if(caller, |(promised, _)| *promised == time) {
+                self.open = self.open - tokens;
                 self.closed += 1;
             }
         }

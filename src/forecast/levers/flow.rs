@@ -1,5 +1,4 @@
 use crate::plan::{Plan, Pull};
-use crate::provider::Charge;
 
 /// The event's offer and what can be served of it, as rates.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +35,7 @@ struct Part {
 impl Flow {
     /// The event of `plan` as it stands, no lever pulled.
     pub fn of(plan: &Plan) -> Self {
+        let plan = &*plan.as_in_event();
         let basis = super::super::Basis::of(plan);
         let total: f64 = plan.requests.classes().iter().map(|class| f64::from(class.weight)).sum();
         let service = &plan.provider.service;
@@ -49,9 +49,7 @@ impl Flow {
             tier: class.tier,
         });
         let budgets = plan.policy().map(|policy| policy.budgets);
-        let quota = match plan.provider.quota.charge {
-            Charge::Reservation => plan.provider.quota.tokens.per_sec_f64(),
-        };
+        let quota = super::super::basis::granted(plan, basis.mean_hold, basis.hold_factor).per_sec_f64();
         Self {
             classes: classes.collect(),
             quota,

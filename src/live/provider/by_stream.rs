@@ -1,10 +1,10 @@
 //! A server of our own on a thread of its own. An answer comes when its time has come, whole or token by token; nothing
 //! is kept of it afterwards. A call that is cut off before the end of its answer is counted, and told to the run.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::{AsFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,13 +20,15 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::SockRef;
 use tokio::sync::oneshot;
 use tokio::time::{Sleep, sleep_until};
 
-use super::office::{Answered, Came, Office, Reply, Work};
+use super::office::{Answered, Came, End, Office, Reply, Work};
 use crate::live::Clock;
 use crate::provider::Flow;
 use crate::provider::wire::Frames;
+use crate::units::Moment;
 
 /// The largest request body that is read.
 const LARGEST: usize = 64 << 20;
@@ -49,8 +51,13 @@ impl Drop for Server {
     }
 }
 
-/// Serves what `office` answers on `listener`.
-pub(super) fn start(listener: TcpListener, office: Office, cut: Arc<AtomicU64>) -> io::Result<Server> {
+/// Serves what `office` answers on `listener`; `resets` if it may have to reset a connection.
+pub(super) fn start(
+    listener: TcpListener,
+    office: Office,
+    cut: Arc<AtomicU64>,
+    resets: bool,
+) -> io::Result<Server> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
@@ -58,7 +65,7 @@ pub(super) fn start(listener: TcpListener, office: Office, cut: Arc<AtomicU64>) 
         tokio::net::TcpListener::from_std(listener)?
     };
     let (stop, stopped) = oneshot::channel();
-    let desk = Arc::new(Desk { office, cut });
+    let desk = Arc::new(Desk { office, cut, resets });
     let thread = thread::Builder::new().name("provider".into()).spawn(move || {
         crate::live::priority::run_before_others();
         runtime.block_on(async {
@@ -75,6 +82,8 @@ pub(super) fn start(listener: TcpListener, office: Office, cut: Arc<AtomicU64>) 
 struct Desk {
     office: Office,
     cut: Arc<AtomicU64>,
+    /// Whether a fault of the plan resets connections.
+    resets: bool,
 }
 
 async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
@@ -87,7 +96,10 @@ async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
         let _ = stream.set_nodelay(true);
         let desk = Arc::clone(&desk);
         tokio::spawn(async move {
-            let service = service_fn(|request| answer(Arc::clone(&desk), request));
+            // a descriptor more for each connection, only where one may be reset
+            let connection = desk.resets.then(|| stream.as_fd().try_clone_to_owned().ok()).flatten();
+            let connection = connection.as_ref();
+            let service = service_fn(|request| answer(Arc::clone(&desk), request, connection));
             // a broken connection concerns only whoever made it
             let _ = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -97,7 +109,12 @@ async fn accept(listener: tokio::net::TcpListener, desk: Arc<Desk>) {
     }
 }
 
-async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
+/// The answer to a request; an error ends its connection without one.
+async fn answer(
+    desk: Arc<Desk>,
+    request: Request<Incoming>,
+    connection: Option<&OwnedFd>,
+) -> io::Result<Response<Answer>> {
     let (head, body) = request.into_parts();
     // what is too large by its own word is not waited for
     if body.size_hint().lower() > LARGEST as u64 {
@@ -110,16 +127,32 @@ async fn answer(desk: Arc<Desk>, request: Request<Incoming>) -> Result<Response<
     let came = Came { method: &head.method, path: head.uri.path(), headers: &head.headers, body: &body };
     let reply = desk.office.reply(&came);
     drop(body);
-    let Reply { status, kind, headers, body, until, work } = reply;
+    let Reply { status, kind, headers, body, until, work, end } = reply;
     let clock = desk.office.clock();
     let open = Open { desk: Some(Arc::clone(&desk)), work };
-    let body = match body {
-        Answered::Whole(text) => {
+    let body = match (end, body) {
+        (End::Reset, _) => {
+            open.ended();
+            // closed with this it is reset, and not ended
+            let reset = connection.map(|fd| SockRef::from(fd).set_linger(Some(Duration::ZERO)));
+            return Err(reset.and_then(Result::err).unwrap_or_else(broken_off));
+        }
+        (End::Never, _) => std::future::pending().await,
+        (End::Cut(at), Answered::Whole(text)) => {
+            sleep_until(clock.tokio_instant(at)).await;
+            open.ended();
+            let (length, whole) = (text.len(), Bytes::from(text));
+            Answer::Cut { length: length as u64, half: Some(whole.slice(..length / 2)), flushed: false }
+        }
+        (_, Answered::Whole(text)) => {
             sleep_until(clock.tokio_instant(until)).await;
             open.ended();
             Answer::Whole(Some(text.into()))
         }
-        Answered::Stream { frames, flow } => Answer::Stream(Box::new(Stream::new(frames, flow, clock, open))),
+        (end, Answered::Stream { frames, flow }) => {
+            let cut = if let End::Cut(at) = end { Some(at) } else { None };
+            Answer::Stream(Box::new(Stream::new(frames, flow, cut, clock, open)))
+        }
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -137,6 +170,11 @@ fn bare(status: StatusCode) -> Response<Answer> {
     let mut response = Response::new(Answer::Whole(None));
     *response.status_mut() = status;
     response
+}
+
+/// The provider's own fault.
+fn broken_off() -> io::Error {
+    io::Error::other("a fault of the plan ends the connection")
 }
 
 /// Counts a call as cut off, and tells of it, if it is dropped before its end.
@@ -164,6 +202,12 @@ impl Drop for Open {
 /// The body of an answer.
 enum Answer {
     Whole(Option<Bytes>),
+    /// One that breaks off in the middle.
+    Cut {
+        length: u64,
+        half: Option<Bytes>,
+        flushed: bool,
+    },
     Stream(Box<Stream>),
 }
 
@@ -173,6 +217,8 @@ struct Stream {
     token: Bytes,
     closing: Option<Bytes>,
     flow: Flow,
+    /// When it breaks off, if it does.
+    cut: Option<Moment>,
     /// How many tokens are out.
     sent: u64,
     clock: Clock,
@@ -181,22 +227,35 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(frames: Frames, flow: Flow, clock: Clock, open: Open) -> Self {
-        Self {
+    fn new(frames: Frames, flow: Flow, cut: Option<Moment>, clock: Clock, open: Open) -> Self {
+        let mut stream = Self {
             opening: Some(frames.opening.into()),
             token: frames.token.into(),
             closing: Some(frames.closing.into()),
             flow,
+            cut,
             sent: 0,
             clock,
             timer: Box::pin(sleep_until(clock.tokio_instant(flow.due(0)))),
             open: Some(open),
+        };
+        stream.rearm();
+        stream
+    }
+
+    /// Whether it breaks off now; it has ended then.
+    fn breaks_off(&mut self) -> bool {
+        let over = self.cut.is_some_and(|cut| cut <= self.clock.now());
+        if over && let Some(open) = self.open.take() {
+            open.ended();
         }
+        over
     }
 
     /// Waits for what comes next: a token, and after the last the end.
     fn rearm(&mut self) {
-        let at = self.clock.tokio_instant(self.flow.due(self.sent));
+        let next = self.flow.due(self.sent);
+        let at = self.clock.tokio_instant(self.cut.map_or(next, |cut| cut.min(next)));
         self.timer.as_mut().reset(at);
     }
 
@@ -216,13 +275,21 @@ impl Stream {
 
 impl Body for Answer {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let stream = match self.get_mut() {
+            Self::Cut { half, flushed, .. } => {
+                if let Some(half) = half.take() {
+                    return Poll::Ready(Some(Ok(Frame::data(half))));
+                }
+                // what is there goes out before the end, while nothing more can be had
+                if !std::mem::replace(flushed, true) {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                return Poll::Ready(Some(Err(broken_off())));
+            }
             Self::Whole(body) => return Poll::Ready(body.take().map(|body| Ok(Frame::data(body)))),
             Self::Stream(stream) => stream,
         };
@@ -231,6 +298,9 @@ impl Body for Answer {
         }
         while stream.sent < stream.flow.tokens {
             ready!(stream.timer.as_mut().poll(cx));
+            if stream.breaks_off() {
+                return Poll::Ready(Some(Err(broken_off())));
+            }
             let piece = stream.due();
             stream.rearm();
             // a timer is never early, but its clock and ours are read one after the other
@@ -257,6 +327,7 @@ impl Body for Answer {
             Self::Whole(body) => {
                 http_body::SizeHint::with_exact(body.as_ref().map_or(0, |body| body.len() as u64))
             }
+            Self::Cut { length, .. } => http_body::SizeHint::with_exact(*length),
             Self::Stream(_) => http_body::SizeHint::default(),
         }
     }

@@ -11,8 +11,8 @@
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -21,8 +21,8 @@ use super::Clock;
 use crate::observe::Sighting;
 use crate::plan::DeadlineHeader;
 use crate::provider::wire::RequestId;
-use crate::provider::{Config, Engine};
-use crate::units::Bytes;
+use crate::provider::{Config, Engine, Provider, What};
+use crate::units::{Bytes, Moment};
 
 mod by_stream;
 mod by_wiremock;
@@ -98,6 +98,7 @@ pub struct ProviderShell {
     url: String,
     strangers: Arc<AtomicU64>,
     cut: Arc<AtomicU64>,
+    machine: Arc<Mutex<Provider>>,
 }
 
 /// What serves.
@@ -123,16 +124,24 @@ impl ProviderShell {
         let strangers = Arc::new(AtomicU64::new(0));
         let office = Office::new(config, deadline, clock, run, Arc::clone(&strangers), Box::new(tell));
         let cut = Arc::new(AtomicU64::new(0));
+        let machine = office.machine();
+        let resets = config.faults.iter().any(|fault| matches!(fault.what, What::Resets(_)));
         let server = match config.engine {
             Engine::Wiremock => {
                 by_wiremock::start(listener, office).map(|server| Server::Wiremock { _server: server })
             }
-            Engine::Stream => by_stream::start(listener, office, Arc::clone(&cut))
+            Engine::Stream => by_stream::start(listener, office, Arc::clone(&cut), resets)
                 .map(|server| Server::Stream { _server: server }),
         };
         let server = server.map_err(ProviderError::Start)?;
         let url = config.advertise.clone().unwrap_or_else(|| format!("http://{}", reachable(address)));
-        Ok(Self { _server: server, address, url, strangers, cut })
+        Ok(Self { _server: server, address, url, strangers, cut, machine })
+    }
+
+    /// The load begins at `at`: the times of the plan's faults count from then.
+    pub fn begin(&self, at: Moment) {
+        // a panic of a call leaves the machine whole: it has no half-done state
+        self.machine.lock().unwrap_or_else(std::sync::PoisonError::into_inner).begin(at);
     }
 
     /// Where it listens.

@@ -10,14 +10,17 @@ use crate::live::Clock;
 use crate::observe::{Attempt, Sighting};
 use crate::plan::DeadlineHeader;
 use crate::provider::wire::{Api, Asked, Frames, Made, RequestId, Told, Trouble, headers};
-use crate::provider::{Answer, Call, Config, Engine, Flow, Provider};
+use crate::provider::{Answer, Broken, Call, Config, Engine, Flow, Provider};
 use crate::units::{Moment, Tokens};
 
 const JSON: &str = "application/json";
 
+/// What comes instead of an answer that is garbage.
+const GARBAGE: &str = "<html><body>It works!</body></html>";
+
 /// What both shells do with a request: they read its body once and ask the machine.
 pub(super) struct Office {
-    provider: Mutex<Provider>,
+    provider: Arc<Mutex<Provider>>,
     api: &'static dyn Api,
     streams: bool,
     deadline: DeadlineHeader,
@@ -55,6 +58,52 @@ pub(super) struct Reply {
     pub(super) until: Moment,
     /// What is being made, if something is.
     pub(super) work: Option<Work>,
+    /// How it ends.
+    pub(super) end: End,
+}
+
+/// How a reply ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// As it should.
+    Whole,
+    /// The connection ends at this instant, in the middle of the body.
+    Cut(Moment),
+    /// The connection is reset before anything comes.
+    Reset,
+    /// Nothing ever comes.
+    Never,
+}
+
+/// What the run is told of a request.
+struct Seen {
+    at: Moment,
+    until: Moment,
+    charged: Tokens,
+    refused: bool,
+    faulty: bool,
+}
+
+impl Seen {
+    /// One that could not be answered.
+    const fn turned(at: Moment) -> Self {
+        Self { at, until: at, charged: Tokens::ZERO, refused: true, faulty: false }
+    }
+
+    fn of(at: Moment, answer: &Answer) -> Self {
+        match answer {
+            Answer::Served { charged, takes, .. } => {
+                Self { until: at + *takes, charged: *charged, refused: false, ..Self::turned(at) }
+            }
+            Answer::Refused { .. } | Answer::TooLarge { .. } => Self::turned(at),
+            Answer::Broken { how: Broken::Error { .. } | Broken::Reset, .. } => {
+                Self { faulty: true, ..Self::turned(at) }
+            }
+            Answer::Broken { charged, takes, .. } => {
+                Self { at, until: at + *takes, charged: *charged, refused: false, faulty: true }
+            }
+        }
+    }
 }
 
 /// An answer that is being made.
@@ -84,7 +133,10 @@ impl Office {
         strangers: Arc<AtomicU64>,
         tell: Box<dyn Fn(Arrived) + Send + Sync>,
     ) -> Self {
-        let provider = Mutex::new(Provider::new(config, clock.now()));
+        let mut provider = Provider::new(config, clock.now());
+        // no fault before the load has begun
+        provider.begin(Moment::NEVER);
+        let provider = Arc::new(Mutex::new(provider));
         let streams = config.engine == Engine::Stream;
         Self { provider, api: config.api, streams, deadline: deadline.clone(), clock, run, strangers, tell }
     }
@@ -128,20 +180,25 @@ impl Office {
             Ok(asked) => asked,
             Err(trouble) => {
                 let at = self.clock.now();
-                self.tell(known, came, at, at, Tokens::ZERO, true);
+                self.tell(known, came, &Seen::turned(at));
                 return self.error(&trouble);
             }
         };
         let output = known.map_or(asked.max_output, |(id, _)| id.output);
-        let call = Call { prompt: asked.prompt, max_output: asked.max_output, output };
-        let (at, answer) = self.decide(call);
-        let (until, charged) = match &answer {
-            Answer::Served { charged, takes, .. } => (at + *takes, *charged),
-            Answer::Refused { .. } | Answer::TooLarge { .. } => (at, Tokens::ZERO),
+        let Some((at, answer)) = self.decide(&asked, output, key(came.headers)) else {
+            let at = self.clock.now();
+            self.tell(known, came, &Seen::turned(at));
+            return self.error(&Trouble::UnknownKey);
         };
-        let refused = !matches!(answer, Answer::Served { .. });
-        self.tell(known, came, at, until, charged, refused);
+        let seen = Seen::of(at, &answer);
+        let until = seen.until;
+        self.tell(known, came, &seen);
         self.write(known, &asked, &answer, until)
+    }
+
+    /// The machine, for whoever knows when the load begins.
+    pub(super) fn machine(&self) -> Arc<Mutex<Provider>> {
+        Arc::clone(&self.provider)
     }
 
     pub(super) const fn clock(&self) -> Clock {
@@ -157,12 +214,15 @@ impl Office {
         (self.tell)(Arrived { id, carriers, sighting });
     }
 
-    /// The machine's decision and its instant, which is read under the machine's lock so that time never runs back.
-    fn decide(&self, call: Call) -> (Moment, Answer) {
+    /// The machine's decision and its instant, which is read under the machine's lock so that time never runs back; `None`
+    /// if nobody has this key.
+    fn decide(&self, asked: &Answerable, output: Tokens, key: Option<&str>) -> Option<(Moment, Answer)> {
         // a panic of another call leaves the machine whole: it has no half-done state
         let mut provider = self.provider.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let account = provider.account_of(key)?;
         let at = self.clock.now();
-        (at, provider.call(at, call))
+        let call = Call { prompt: asked.prompt, max_output: asked.max_output, output, account };
+        Some((at, provider.call(at, call)))
     }
 
     /// The id of a request of this run, and which carriers brought it.
@@ -180,19 +240,12 @@ impl Office {
         Some((by_request_id.or(by_traceparent).or(by_user)?, carriers))
     }
 
-    fn tell(
-        &self,
-        known: Option<(RequestId, Carriers)>,
-        came: &Came<'_>,
-        at: Moment,
-        until: Moment,
-        charged: Tokens,
-        refused: bool,
-    ) {
+    fn tell(&self, known: Option<(RequestId, Carriers)>, came: &Came<'_>, seen: &Seen) {
         let Some((id, carriers)) = known else { return };
         let attempt = attempt(id);
         let budget = self.budget(came.headers);
-        let sighting = Sighting::AtProvider { attempt, at, until, charged, refused, budget };
+        let Seen { at, until, charged, refused, faulty } = *seen;
+        let sighting = Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget };
         (self.tell)(Arrived { id, carriers, sighting });
     }
 
@@ -210,7 +263,21 @@ impl Office {
     ) -> Reply {
         let model = asked.model.as_str();
         match answer {
-            Answer::Served { output, gap, limits, .. } => {
+            Answer::Broken { how: Broken::Error { status, retry_after }, .. } => {
+                self.error(&Trouble::Failing { status: *status, retry_after: *retry_after })
+            }
+            Answer::Broken { how: Broken::Garbage, .. } => {
+                Reply { until, ..self.page(200, "text/html", GARBAGE.to_owned()) }
+            }
+            Answer::Broken { how: Broken::Reset, .. } => {
+                Reply { end: End::Reset, ..self.page(200, JSON, String::new()) }
+            }
+            Answer::Served { output, gap, limits, .. } | Answer::Broken { output, gap, limits, .. } => {
+                let (end, until) = match (answer, until) {
+                    (Answer::Broken { how: Broken::Cut, takes, .. }, half) => (End::Cut(half), half + *takes),
+                    (Answer::Broken { how: Broken::Stall, .. }, until) => (End::Never, until),
+                    (_, until) => (End::Whole, until),
+                };
                 let id = format!("{:016x}", self.clock.now().as_nanos());
                 let (prompt, output, unix) = (asked.prompt, *output, self.clock.unix());
                 let made = Made { id: &id, model, prompt, output, limits, unix };
@@ -223,7 +290,7 @@ impl Office {
                 };
                 let headers = self.api.headers_of_answer(&made);
                 let work = Some(Work { id: known, prompt, flow });
-                Reply { status: 200, kind, headers, body, until, work }
+                Reply { status: 200, kind, headers, body, until, work, end }
             }
             Answer::Refused { retry_after, wanted, limits } => {
                 let retry_after = Some(*retry_after);
@@ -242,8 +309,15 @@ impl Office {
 
     fn page(&self, status: u16, kind: &'static str, body: String) -> Reply {
         let (body, until) = (Answered::Whole(body), self.clock.now());
-        Reply { status, kind, headers: Vec::new(), body, until, work: None }
+        Reply { status, kind, headers: Vec::new(), body, until, work: None, end: End::Whole }
     }
+}
+
+/// The key of a request, as either API carries it.
+fn key(headers: &HeaderMap) -> Option<&str> {
+    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let bearer = || text("authorization")?.strip_prefix("Bearer ");
+    text("x-api-key").or_else(bearer)
 }
 
 fn attempt(id: RequestId) -> Attempt {

@@ -7,8 +7,10 @@ use crate::plan::DeadlineForm;
 use crate::provider::wire::anthropic::Anthropic;
 use crate::provider::wire::openai::{self, OpenAi};
 use crate::provider::wire::{Api, Said, sse};
-use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Window};
+use crate::provider::{Count, Engine, Quota, Service};
 use crate::units::{Rate, Tokens};
+
+mod faults;
 
 const RUN: u32 = 0x9f3c_2a11;
 
@@ -20,17 +22,8 @@ fn config(listen: &str) -> Config {
         api: &OpenAi,
         count: Count::Words,
         // two requests of 10 + 10 tokens at once; the next one fits twenty seconds later
-        quota: Quota {
-            tokens: Rate::per_minute(60).unwrap(),
-            burst: Duration::from_secs(40),
-            window: Window::Bucket,
-            charge: Charge::Reservation,
-        },
-        service: Service {
-            first_token: Duration::from_millis(20),
-            per_token: Duration::from_millis(1),
-            law: Law::Fixed,
-        },
+        quota: Quota::of_tokens(Rate::per_minute(60).unwrap(), Duration::from_secs(40)),
+        service: Service::fixed(Duration::from_millis(20), Duration::from_millis(1)),
         slots: None,
         faults: Vec::new(),
     }
@@ -102,7 +95,8 @@ fn an_answer_has_the_words_its_id_asks_for_and_is_seen_arriving() {
             (arrived.id, arrived.carriers.to_string().as_str()),
             (id, "x-request-id, traceparent, user")
         );
-        let Sighting::AtProvider { attempt, at, until, charged, refused, budget } = arrived.sighting else {
+        let Sighting::AtProvider { attempt, at, until, charged, refused, budget, .. } = arrived.sighting
+        else {
             panic!()
         };
         assert_eq!((attempt.seq, attempt.nth, charged, refused), (412, 0, Tokens::new(20), false));
@@ -284,7 +278,7 @@ fn the_other_api_is_spoken_by_both_engines_and_streamed_by_one() {
 
 #[test]
 fn callers_who_leave_before_the_end_are_seen_leaving() {
-    let slow = Service { first_token: Duration::from_secs(600), per_token: Duration::ZERO, law: Law::Fixed };
+    let slow = Service::fixed(Duration::from_secs(600), Duration::ZERO);
     let (shell, seen) = start(&Config { service: slow, ..streaming() });
     let mut callers = Vec::new();
     for (seq, body) in [(1, STREAMED.to_owned()), (2, body("u"))] {
@@ -323,11 +317,7 @@ fn a_body_larger_than_any_request_is_refused() {
 /// As in LukeMathWalker/wiremock-rs#133: at a raw socket a stream comes in pieces, each in its time.
 #[test]
 fn a_stream_comes_in_chunks_each_in_its_time() {
-    let service = Service {
-        first_token: Duration::from_millis(200),
-        per_token: Duration::from_millis(50),
-        law: Law::Fixed,
-    };
+    let service = Service::fixed(Duration::from_millis(200), Duration::from_millis(50));
     let (shell, _seen) = start(&Config { service, ..streaming() });
     let clock = Clock::start();
     let body = r#"{"model":"m","messages":[{"content":"a"}],"max_tokens":20,"stream":true}"#;
@@ -360,11 +350,7 @@ fn a_stream_comes_in_chunks_each_in_its_time() {
 
 #[test]
 fn what_a_cut_off_call_cost_is_told_to_the_run() {
-    let service = Service {
-        first_token: Duration::from_millis(1),
-        per_token: Duration::from_secs(60),
-        law: Law::Fixed,
-    };
+    let service = Service::fixed(Duration::from_millis(1), Duration::from_secs(60));
     let (shell, seen) = start(&Config { service, ..streaming() });
     let mut stream = TcpStream::connect(shell.address()).unwrap();
     let head = format!("POST {} HTTP/1.1\r\nhost: p\r\nx-request-id: {}", openai::PATH, id(3));

@@ -38,6 +38,7 @@ impl Bench {
             until: Moment::from_millis(until),
             charged,
             refused,
+            faulty: false,
             budget: None,
         });
     }

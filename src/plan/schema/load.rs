@@ -15,6 +15,7 @@ pub(super) fn schema() -> Value {
             ("rate", form("rate", "callers arriving; a trace has its own")),
             ("for", form("duration", "how long it lasts")),
             ("event", flag("true for the overload that is rehearsed")),
+            ("mix", names_to(whole("its weight"), "weights of classes, where they are not the usual ones")),
         ],
     );
     object(

@@ -9,7 +9,7 @@ const FULL: &str = "
 tenfold: 1
 name: full
 about: everything
-load: { seed: 1, arrivals: {arrivals}, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true }] }
+load: { seed: 1, arrivals: {arrivals}, late: { drop_after: 5ms }, phases: [{ name: a, rate: 1/s, for: 1s, event: true, mix: { ask: 1 } }] }
 requests:
   - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: {size}, bytes: 60B }, max_tokens: 8, output: { tokens: 8 },
       stream: false, deadline: 9s, patience: 9s,
@@ -17,13 +17,15 @@ requests:
 provider:
   listen: 127.0.0.1:0
   advertise: http://127.0.0.1:1
-  engine: wiremock
+  engine: stream
   api: openai
   count: words
-  quota: { tokens_per_minute: 60k, burst: 1s, window: bucket, charge: reservation }
-  service: { first_token: 1ms, per_token: 1ms, law: fixed }
+  quota: {quota}
+  service: { first_token: 1ms, per_token: 1ms, law: {law}, strain: { above: 9, each: 1% } }
   slots: { count: 1, queue: 1 }
-  faults: [{ at: 1s, for: 1s, capacity: 3/4 }]
+  faults: [{ at: 1s, for: 1s, capacity: 3/4 }, { at: 1s, for: 1s, cuts: 1% }, { at: 1s, for: 1s, garbage: 1% },
+    { at: 1s, for: 1s, errors: { status: 429, share: 1%, retry_after: 1s } }, { at: 1s, for: 1s, resets: 1% },
+    { at: 1s, for: 1s, latency: { times: 2, plus: 1s } }, { at: 1s, for: 1s, stalls: 1% }]
 target:
   request: { path: /x, model: m, headers: { a: b }, ca_file: /x, insecure: true, health: /h, http: 2,
     connections: 3, streams: 9, sender: hyper, source_addresses: [127.0.0.1], lookup: once }
@@ -82,6 +84,16 @@ const RETRIES: &[&str] = &[
     "{ like: openai-python, attempts: 2, budget: 20% }",
 ];
 
+/// Every kind of window.
+const QUOTAS: &[&str] = &[
+    "{ tokens_per_minute: 60k, requests_per_minute: 60, burst: 1s, window: bucket, sub_windows: [1s], charge: reservation, accounts: [a] }",
+    "{ tokens_per_minute: 60k, requests_per_minute: 60, window: { fixed: 1m }, sub_windows: [1s], charge: actual, accounts: [a] }",
+    "{ tokens_per_minute: 60k, requests_per_minute: 60, window: { sliding: 1m }, sub_windows: [1s], charge: actual, accounts: [a] }",
+];
+
+/// How service times may spread.
+const LAWS: &[&str] = &["fixed", "exponential", "{ lognormal: { cv: 0.5 } }"];
+
 /// Every form of a size.
 const SIZES: &[&str] = &[
     "8",
@@ -101,6 +113,8 @@ fn full(target: usize, arrivals: usize, size: usize) -> String {
         .replace("{arrivals}", arrivals)
         .replace("{memory}", MEMORIES[size % MEMORIES.len()])
         .replace("{retry}", RETRIES[size % RETRIES.len()])
+        .replace("{quota}", QUOTAS[size % QUOTAS.len()])
+        .replace("{law}", LAWS[size % LAWS.len()])
         .replace("{size}", SIZES[size % SIZES.len()]);
     if arrivals.contains("trace") { text.replace("name: a, rate: 1/s,", "name: a,") } else { text }
 }
@@ -113,6 +127,7 @@ fn parsed(text: &str) -> Vec<Fault> {
 /// Maps whose keys are names.
 const FREE: &[&str] = &[
     "load.arrivals.rounds.factors",
+    "load.phases.0.mix",
     "variants.0.set",
     "target.request.headers",
     "target.spawn.env",
@@ -237,6 +252,8 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
                 let of_trace = ARRIVALS[part % ARRIVALS.len()].contains("trace") && key == "rate";
                 ["embedded", "spawn", "url"].contains(&key)
                     || of_trace
+                    || (joined == "provider.quota" && key == "burst")
+                    || joined.starts_with("provider.faults.")
                     || joined.ends_with(".retry")
                     || ["checks", "target.memory"].contains(&joined.as_str())
                     || joined.starts_with("levers.")

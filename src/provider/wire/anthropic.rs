@@ -270,6 +270,21 @@ impl Api for Anthropic {
                 );
                 Told::new(429, body("rate_limit_error", &message))
             }
+            Trouble::UnknownKey => Told::new(401, body("authentication_error", "invalid x-api-key")),
+            Trouble::Failing { status, retry_after } => {
+                let (kind, message) = match status {
+                    429 => {
+                        ("rate_limit_error", "This request would exceed your rate limit. Try again later.")
+                    }
+                    504 => ("timeout_error", "The request timed out."),
+                    529 => ("overloaded_error", "Overloaded"),
+                    500.. => ("api_error", "Internal server error"),
+                    _ => ("invalid_request_error", "The request was refused."),
+                };
+                let mut told = Told::new(*status, body(kind, message));
+                told.headers.extend(retry_after.map(|span| ("retry-after", whole_seconds(span).to_string())));
+                told
+            }
             Trouble::NotFound { method, path } => {
                 Told::new(404, body("not_found_error", &format!("Not found: {method} {path}")))
             }

@@ -169,6 +169,15 @@ pub enum Trouble<'a> {
         /// The most that can be granted.
         most: Tokens,
     },
+    /// Nobody has this key.
+    UnknownKey,
+    /// Something is wrong with the provider.
+    Failing {
+        /// The status it says so with.
+        status: u16,
+        /// When to come again; `None` if nothing is said of it.
+        retry_after: Option<Duration>,
+    },
     /// There is nothing at this path.
     NotFound {
         /// How it was asked.

@@ -234,6 +234,30 @@ impl Api for OpenAi {
                 );
                 Told::new(429, error_body("tokens", Some("rate_limit_exceeded"), None, &message))
             }
+            Trouble::UnknownKey => {
+                let message = "Incorrect API key provided.";
+                Told::new(401, error_body("invalid_request_error", Some("invalid_api_key"), None, message))
+            }
+            Trouble::Failing { status, retry_after } => {
+                let (kind, code, message) = match status {
+                    429 => (
+                        "requests",
+                        Some("rate_limit_exceeded"),
+                        "Rate limit reached. Please try again later.",
+                    ),
+                    503 => (
+                        "service_unavailable_error",
+                        Some("server_is_overloaded"),
+                        "The server is overloaded.",
+                    ),
+                    500.. => ("server_error", None, "The server had an error while processing your request."),
+                    _ => ("invalid_request_error", None, "The request was refused."),
+                };
+                let mut told = Told::new(status, error_body(kind, code, None, message));
+                let seconds = |span: Duration| span.as_nanos().div_ceil(1_000_000_000).to_string();
+                told.headers.extend(retry_after.map(|span| ("retry-after", seconds(span))));
+                told
+            }
             Trouble::NotFound { method, path } => {
                 let message = format!("Invalid URL ({method} {path})");
                 Told::new(404, error_body("invalid_request_error", None, None, &message))

@@ -11,7 +11,7 @@ use periods::Given;
 pub use periods::Periods;
 pub use sliding::Sliding;
 
-use super::{Moment, Rate, Tokens};
+use super::{Moment, Rate, Read, Reader, Tokens};
 
 /// How a quota's window moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +36,55 @@ pub enum Window {
         /// The period.
         period: Duration,
     },
+}
+
+impl Window {
+    /// All kinds, by name.
+    pub const KINDS: &'static [&'static str] = &["bucket", "fixed", "round", "sliding"];
+
+    /// Reads one of `kinds`: `bucket`, `{ fixed: 60s }`, `{ round: 1s }` or `{ sliding: 60s }`. A bucket is `None`, since its
+    /// burst stands apart.
+    pub fn read_as(reader: &Reader<'_>, kinds: &[&'static str]) -> Option<Option<Self>> {
+        let (name, inner) = reader.one_of("window", kinds)?;
+        if name == "bucket" {
+            return Some(None);
+        }
+        let Some(inner) = inner else {
+            reader.fault(format!("`{name}` needs its period: write `{{ {name}: 60s }}`"));
+            return None;
+        };
+        let period = Duration::read(&inner)?;
+        if period.is_zero() {
+            inner.fault("a period of zero has no end");
+            return None;
+        }
+        Some(Some(match name {
+            "fixed" => Self::Fixed { period },
+            "round" => Self::Round { period },
+            _ => Self::Sliding { period },
+        }))
+    }
+
+    /// This window, made long enough for one of what comes at `rate`: a slow rate in a short one would let nobody through,
+    /// ever.
+    #[must_use]
+    pub fn holding_one(self, rate: Rate) -> Self {
+        let least = rate.time_for(1);
+        match self {
+            Self::Bucket { burst } => Self::Bucket { burst: burst.max(least) },
+            Self::Fixed { period } => Self::Fixed { period: period.max(least) },
+            Self::Round { period } => Self::Round { period: period.max(least) },
+            Self::Sliding { period } => Self::Sliding { period: period.max(least) },
+        }
+    }
+
+    /// The span whose amount can be used at once.
+    pub const fn span(self) -> Duration {
+        match self {
+            Self::Bucket { burst } => burst,
+            Self::Fixed { period } | Self::Round { period } | Self::Sliding { period } => period,
+        }
+    }
 }
 
 /// A quota being used. Amounts are tokens, or requests counted one by one.
@@ -115,6 +164,12 @@ impl Meter {
     /// Uses up what is there now.
     pub fn empty(&mut self) {
         each!(self, it => it.empty());
+    }
+
+    /// From now on `rate` is what may be used. A bucket keeps its size and what is in it; of the others a period's amount
+    /// changes, and what was used of it stays used.
+    pub fn retune(&mut self, rate: Rate) {
+        each!(self, it => it.retune(rate));
     }
 
     /// How long until `amount` can be taken if nothing else is; `None` if it never can.

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::units::{Moment, Tokens};
+use crate::units::{Moment, Rate, Tokens};
 
 /// When the amount of a period is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +80,10 @@ impl Periods {
 
     pub(super) fn empty(&mut self) {
         self.used = self.used.max(self.amount);
+    }
+
+    pub(super) fn retune(&mut self, rate: Rate) {
+        self.amount = Tokens::new(rate.whole_in(Duration::from_nanos(self.period)));
     }
 
     pub(super) fn time_until(&self, amount: Tokens) -> Option<Duration> {

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use crate::units::{Moment, Tokens};
+use crate::units::{Moment, Rate, Tokens};
 
 /// At most the amount of a period in any half-open span as long as it: exact, by a log of what was taken.
 ///
@@ -78,6 +78,10 @@ impl Sliding {
 
     pub(super) fn empty(&mut self) {
         self.charge(self.tokens());
+    }
+
+    pub(super) fn retune(&mut self, rate: Rate) {
+        self.amount = Tokens::new(rate.whole_in(self.period));
     }
 
     pub(super) fn time_until(&self, amount: Tokens) -> Option<Duration> {

@@ -198,7 +198,7 @@ mod tests {
 
     pub(super) fn phase(rate: u64, secs: u64) -> Phase {
         let (rate, lasts) = (Rate::per_second(rate).unwrap(), Duration::from_secs(secs));
-        Phase { name: "p".into(), rate, lasts, event: false }
+        Phase { name: "p".into(), rate, lasts, event: false, mix: None }
     }
 
     #[test]

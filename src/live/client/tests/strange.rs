@@ -57,7 +57,9 @@ fn a_second_hop_that_changes_the_status_does_not_pass_for_a_refusal() {
     assert_eq!(causes, [("status 502".to_owned(), 50)]);
     plan.expect.refusal.instead = vec![502];
     plan.probes.every = 0;
-    let refusals = measured(&plan, &play(&plan, &server.url)).refusals;
+    let played = play(&plan, &server.url);
+    assert!(!played.evidence.is_empty() && played.evidence.iter().all(|raw| raw.status == 502));
+    let refusals = measured(&plan, &played).refusals;
     assert_eq!((refusals.answers, refusals.unshapely, refusals.missing), (50, 50, 0));
     assert_eq!(refusals.faults.keys().collect::<Vec<_>>(), ["status 502, not 503 or 429"]);
 }
