@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use super::Quota;
+use super::{Limits, Quota, RequestLimits};
 use crate::units::{Meter, Moment, Rate, Ratio, Tokens, Window};
 
 /// What one account has used of its quota, in every window.
@@ -65,14 +65,26 @@ impl Account {
         self.owed.push(Reverse((at, tokens)));
     }
 
-    /// Tokens that could be used at once, now.
-    pub(super) fn tokens(&self) -> Tokens {
-        self.tokens.iter().map(Meter::tokens).min().unwrap_or_default()
-    }
-
-    /// How long until all is there that can ever be used at once.
-    pub(super) fn reset(&self) -> Duration {
-        self.time_until(self.most()).unwrap_or_default()
+    /// What is left of `quota`, which this is an account of.
+    pub(super) fn limits(&self, quota: &Quota) -> Limits {
+        let least =
+            |meters: &[Meter], of: fn(&Meter) -> Tokens| meters.iter().map(of).min().unwrap_or_default();
+        let minute = Duration::from_secs(60);
+        let reset = |meters: &[Meter]| {
+            let whole = least(meters, Meter::size);
+            let longest = meters.iter().filter_map(|meter| meter.time_until(whole)).max();
+            longest.unwrap_or_default()
+        };
+        Limits {
+            per_minute: Tokens::new(quota.tokens.whole_in(minute)),
+            remaining: least(&self.tokens, Meter::tokens),
+            reset: reset(&self.tokens),
+            requests: quota.requests.map(|rate| RequestLimits {
+                per_minute: rate.whole_in(minute),
+                remaining: least(&self.requests, Meter::tokens).get(),
+                reset: reset(&self.requests),
+            }),
+        }
     }
 
     /// The quota is `part` of what it usually is, from `at` on.

@@ -34,6 +34,19 @@ pub struct Limits {
     pub remaining: Tokens,
     /// Until the whole burst is there again.
     pub reset: Duration,
+    /// The same of requests, where they are limited too.
+    pub requests: Option<RequestLimits>,
+}
+
+/// The provider's limit of requests after a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestLimits {
+    /// Requests a minute.
+    pub per_minute: u64,
+    /// Requests that could be made at once, now.
+    pub remaining: u64,
+    /// Until all of them could again.
+    pub reset: Duration,
 }
 
 /// What the provider decides.
@@ -111,7 +124,6 @@ pub struct Provider {
     config: Config,
     /// By number.
     accounts: Vec<Account>,
-    per_minute: Tokens,
     places: Option<Places>,
     /// When the answers end that are worked on, where that makes a difference.
     busy: BinaryHeap<Reverse<Moment>>,
@@ -131,7 +143,6 @@ impl Provider {
         let apart = |fault: &&Fault| !matches!(fault.what, What::Capacity(_));
         Self {
             accounts: vec![Account::new(&config.quota, now); accounts],
-            per_minute: Tokens::new(config.quota.tokens.whole_in(Duration::from_secs(60))),
             places: config.slots.map(Places::new),
             busy: BinaryHeap::new(),
             began: now,
@@ -175,11 +186,7 @@ impl Provider {
         }
         let number = usize::from(call.account.0).min(self.accounts.len() - 1);
         self.accounts[number].advance(now);
-        let limits = |account: &Account| Limits {
-            per_minute: self.per_minute,
-            remaining: account.tokens(),
-            reset: account.reset(),
-        };
+        let limits = |account: &Account| account.limits(&self.config.quota);
         if let Some(how) = self.broken_at_once(now, draw) {
             let limits = limits(&self.accounts[number]);
             let (charged, output, takes) = (Tokens::ZERO, Tokens::ZERO, Duration::ZERO);
@@ -214,8 +221,7 @@ impl Provider {
                 call.prompt + output
             }
         };
-        let limits =
-            Limits { per_minute: self.per_minute, remaining: account.tokens(), reset: account.reset() };
+        let limits = account.limits(&self.config.quota);
         match self.broken_later(now, draw) {
             Some(how) => {
                 let takes = if how == Broken::Cut { takes / 2 } else { takes };

@@ -199,7 +199,7 @@ fn a_stream_that_breaks_off_with_an_error_raises_it() {
 /// A server whose streams break off with an error after one token. Its thread ends with this process.
 fn breaking(api: &'static dyn Api) -> String {
     let (per_minute, remaining, reset) = (Tokens::new(9), Tokens::new(9), Duration::ZERO);
-    let limits = Limits { per_minute, remaining, reset };
+    let limits = Limits { per_minute, remaining, reset, requests: None };
     let (prompt, output, unix) = (Tokens::new(3), Tokens::new(5), Duration::from_secs(1_790_000_000));
     let frames = api.frames(&Made { id: "1", model: "m", prompt, output, limits: &limits, unix }, true);
     let body = [frames.opening, frames.token, frames.error].concat();

@@ -11,6 +11,7 @@ use crate::provider::{Count, Engine, Quota, Service};
 use crate::units::{Rate, Tokens};
 
 mod faults;
+mod quota;
 
 const RUN: u32 = 0x9f3c_2a11;
 

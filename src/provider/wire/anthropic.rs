@@ -253,11 +253,18 @@ impl Api for Anthropic {
             Trouble::Missing(field) => invalid(&format!("{field}: Field required")),
             Trouble::Invalid(field, why) => invalid(&format!("{field}: {why}")),
             Trouble::Quota { wanted, limits, retry_after, .. } => {
-                let message = format!(
-                    "This request would exceed your organization's rate limit of {} tokens per minute: {wanted} \
+                let of_requests = limits.requests.filter(|requests| requests.remaining == 0).map(|requests| {
+                    let most = requests.per_minute;
+                    format!("This request would exceed your organization's rate limit of {most} requests per minute.")
+                });
+                let of_tokens = || {
+                    format!(
+                        "This request would exceed your organization's rate limit of {} tokens per minute: {wanted} \
                      requested, {} left. Reduce the prompt length or the maximum tokens requested, or try again later.",
-                    limits.per_minute, limits.remaining
-                );
+                        limits.per_minute, limits.remaining
+                    )
+                };
+                let message = of_requests.unwrap_or_else(of_tokens);
                 let mut told = Told::new(429, body("rate_limit_error", &message));
                 told.headers = limit_headers(limits, unix);
                 told.headers.extend(retry_after.map(|span| ("retry-after", whole_seconds(span).to_string())));
@@ -298,15 +305,20 @@ fn body(kind: &str, message: &str) -> String {
 
 /// The rate-limit headers of every answer. Instants are in RFC 3339, in whole seconds, rounded up.
 fn limit_headers(limits: &Limits, unix: Duration) -> Vec<(&'static str, String)> {
-    let reset = whole_seconds(unix.saturating_add(limits.reset));
-    let reset = i64::try_from(reset).ok().and_then(|secs| DateTime::from_timestamp(secs, 0));
-    let reset =
-        reset.map(|at| ("anthropic-ratelimit-tokens-reset", at.to_rfc3339_opts(SecondsFormat::Secs, true)));
+    let instant = |reset: Duration| {
+        let at = i64::try_from(whole_seconds(unix.saturating_add(reset))).ok()?;
+        Some(DateTime::from_timestamp(at, 0)?.to_rfc3339_opts(SecondsFormat::Secs, true))
+    };
     let mut headers = vec![
         ("anthropic-ratelimit-tokens-limit", limits.per_minute.get().to_string()),
         ("anthropic-ratelimit-tokens-remaining", limits.remaining.get().to_string()),
     ];
-    headers.extend(reset);
+    headers.extend(instant(limits.reset).map(|at| ("anthropic-ratelimit-tokens-reset", at)));
+    if let Some(requests) = limits.requests {
+        headers.push(("anthropic-ratelimit-requests-limit", requests.per_minute.to_string()));
+        headers.push(("anthropic-ratelimit-requests-remaining", requests.remaining.to_string()));
+        headers.extend(instant(requests.reset).map(|at| ("anthropic-ratelimit-requests-reset", at)));
+    }
     headers
 }
 
@@ -339,6 +351,7 @@ mod tests {
             per_minute: Tokens::new(50),
             remaining: Tokens::ZERO,
             reset: Duration::from_millis(1_500),
+            requests: None,
         };
         let headers = limit_headers(&limits, Duration::from_millis(1_772_049_755_100));
         assert_eq!(headers[2], ("anthropic-ratelimit-tokens-reset", "2026-02-25T20:02:37Z".to_owned()));

@@ -230,6 +230,7 @@ mod tests {
         per_minute: Tokens::new(500_000),
         remaining: Tokens::new(1_200),
         reset: Duration::from_millis(840),
+        requests: None,
     };
 
     /// Errors of every kind.

@@ -83,7 +83,7 @@ impl Api for OpenAi {
     }
 
     fn headers_of_answer(&self, made: &Made<'_>) -> Vec<(&'static str, String)> {
-        let mut headers: Vec<_> = limit_headers(made.limits).into();
+        let mut headers: Vec<_> = limit_headers(made.limits);
         headers.push(("openai-version", "2020-10-01".to_owned()));
         headers
     }
@@ -219,7 +219,7 @@ impl Api for OpenAi {
             Trouble::Quota { model, wanted, limits, retry_after } => {
                 let mut told =
                     Told::new(429, quota_error(model, limits, wanted, retry_after.unwrap_or(limits.reset)));
-                told.headers = limit_headers(limits).into();
+                told.headers = limit_headers(limits);
                 if let Some(span) = retry_after {
                     let millis = span.as_nanos().div_ceil(1_000_000);
                     told.headers.push(("retry-after", millis.div_ceil(1_000).to_string()));
@@ -344,6 +344,14 @@ fn error_body(kind: &str, code: Option<&str>, param: Option<&str>, message: &str
 
 /// The body of a 429 for a spent token quota.
 fn quota_error(model: &str, limits: &Limits, wanted: Tokens, retry_after: Duration) -> String {
+    if let Some(requests) = limits.requests.filter(|requests| requests.remaining == 0) {
+        let message = format!(
+            "Rate limit reached for {model} on requests per min (RPM): Limit {}, Requested 1. Please try again in {}.",
+            requests.per_minute,
+            go_duration(retry_after),
+        );
+        return error_body("requests", Some("rate_limit_exceeded"), None, &message);
+    }
     let message = format!(
         "Rate limit reached for {model} on tokens per min (TPM): Limit {}, Remaining {}, Requested {wanted}. \
          Please try again in {}.",
@@ -355,12 +363,20 @@ fn quota_error(model: &str, limits: &Limits, wanted: Tokens, retry_after: Durati
 }
 
 /// The rate-limit headers of every answer.
-fn limit_headers(limits: &Limits) -> [(&'static str, String); 3] {
-    [
+fn limit_headers(limits: &Limits) -> Vec<(&'static str, String)> {
+    let mut headers = vec![
         ("x-ratelimit-limit-tokens", limits.per_minute.to_string()),
         ("x-ratelimit-remaining-tokens", limits.remaining.to_string()),
         ("x-ratelimit-reset-tokens", go_duration(limits.reset)),
-    ]
+    ];
+    if let Some(requests) = limits.requests {
+        headers.extend([
+            ("x-ratelimit-limit-requests", requests.per_minute.to_string()),
+            ("x-ratelimit-remaining-requests", requests.remaining.to_string()),
+            ("x-ratelimit-reset-requests", go_duration(requests.reset)),
+        ]);
+    }
+    headers
 }
 
 /// A duration the way these headers write it: `1s`, `6m0s`, `41.724s`, `12ms`.

@@ -161,7 +161,7 @@ mod tests {
 
     fn frames(api: &dyn Api, usage: bool) -> Frames {
         let (per_minute, remaining) = (Tokens::new(500), Tokens::new(100));
-        let limits = Limits { per_minute, remaining, reset: Duration::ZERO };
+        let limits = Limits { per_minute, remaining, reset: Duration::ZERO, requests: None };
         let (prompt, output, unix) = (Tokens::new(4), Tokens::new(3), Duration::from_secs(1_790_000_000));
         api.frames(&Made { id: "1", model: "m", prompt, output, limits: &limits, unix }, usage)
     }

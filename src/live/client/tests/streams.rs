@@ -27,7 +27,7 @@ const STREAM: &str = "text/event-stream; charset=utf-8";
 
 fn frames(api: &dyn Api) -> Frames {
     let (tokens, reset) = (Tokens::new, Duration::ZERO);
-    let limits = Limits { per_minute: tokens(9), remaining: tokens(9), reset };
+    let limits = Limits { per_minute: tokens(9), remaining: tokens(9), reset, requests: None };
     let (prompt, output, unix) = (tokens(8), tokens(4), Duration::from_secs(1_790_000_000));
     let made = Made { id: "1", model: "m", prompt, output, limits: &limits, unix };
     api.frames(&made, true)

@@ -115,16 +115,3 @@ fn garbage_is_no_answer_of_the_api_though_its_status_says_so() {
     assert!(serde_json::from_str::<Value>(&text).is_err(), "{text}");
     assert_eq!(arrived(&seen), (false, true, 20));
 }
-
-#[test]
-fn a_key_that_nobody_has_is_told_so_and_each_account_has_its_own_quota() {
-    let quota = Quota { accounts: vec!["one".into(), "two".into()], ..config("127.0.0.1:0").quota };
-    for engine in [Engine::Stream, Engine::Wiremock] {
-        let (shell, _seen) = start(&Config { quota: quota.clone(), engine, ..config("127.0.0.1:0") });
-        let with = |header: &str| post(&shell, header, &body("u")).0;
-        assert_eq!(with("authorization: Bearer three\r\n"), 401);
-        assert_eq!(with(""), 401);
-        let (one, two) = ("authorization: Bearer one\r\n", "x-api-key: two\r\n");
-        assert_eq!([with(one), with(one), with(one), with(two)], [200, 200, 429, 200]);
-    }
-}
