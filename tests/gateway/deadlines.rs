@@ -35,6 +35,7 @@ fn what_remains_is_passed_on_in_the_same_form() {
     assert!(unit == "u" && count < 5_000_000, "{grpc}: as fine as eight digits allow");
 }
 
+/// As in llm-d/llm-d-router#1917: a huge deadline overflowed and jumped the queue.
 #[test]
 fn huge_ones_are_clamped_and_missing_ones_have_a_default() {
     for (form, value) in [

@@ -90,7 +90,7 @@ fn entitlement_is_told_from_scarcity() {
     assert_eq!(gateway.read("requests_total{outcome=\"shed\"}"), 1);
 }
 
-/// As in digitalocean/nginxconfig.io#377.
+/// As in digitalocean/nginxconfig.io#377 and go-chi/httprate#47: what is left of the window, and not the whole of it.
 #[test]
 fn the_time_a_throttled_caller_is_told_is_what_it_takes() {
     let upstream = Upstream::start();
@@ -107,6 +107,7 @@ fn the_time_a_throttled_caller_is_told_is_what_it_takes() {
     assert!((1..=12).contains(&secs), "{secs} s until the next of five a minute, and not the whole window");
 }
 
+/// As in alisaifee/flask-limiter#62: whoever waited exactly as told was refused again.
 #[test]
 fn a_caller_who_comes_back_when_told_is_not_throttled_again() {
     let upstream = Upstream::start();

@@ -10,6 +10,7 @@ fn slots(count: u32) -> serde_json::Value {
     with(plenty(), json!({ "bound": "none", "budgets": budgets }))
 }
 
+/// As in BerriAI/litellm#18730 and envoyproxy/ai-gateway#680.
 #[test]
 fn parallel_requests_never_pass_the_budget_before_any_is_counted() {
     let upstream = Upstream::start();
@@ -30,6 +31,7 @@ fn parallel_requests_never_pass_the_budget_before_any_is_counted() {
     assert_eq!(gateway.read("forwards_total"), 5);
 }
 
+/// As in BerriAI/litellm#27001: refused requests leaked the tokens that were held for them.
 #[test]
 fn refused_requests_take_from_no_budget() {
     let upstream = Upstream::start();

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::support::{Caller, Running, Upstream, chat, id_of, plenty, still};
 
+/// As in llm-d-incubation/llm-d-semantic-classifier#24: jobs of callers who had left were still run.
 #[test]
 fn a_caller_who_leaves_is_taken_out_of_the_queue() {
     let upstream = Upstream::start();
@@ -185,12 +186,13 @@ fn a_refusal_by_the_provider_is_tried_again() {
     assert_eq!(gateway.read("requests_total{outcome=\"completed\"}"), 1);
 }
 
+/// As in api7/aisix#1157: a time to wait of a day is no reason to be silent for a day.
 #[test]
 fn a_refusal_that_the_deadline_cannot_outwait_expires() {
     let upstream = Upstream::start();
     let gateway = Running::start(plenty(), &upstream);
     let mut caller = gateway.call_within("a", 5_000, &chat(50, 50));
-    upstream.next().write("HTTP/1.1 429 Too Many Requests\r\nretry-after: 30\r\ncontent-length: 0\r\n\r\n");
+    upstream.next().write("HTTP/1.1 429 Too Many Requests\r\nretry-after: 86000\r\ncontent-length: 0\r\n\r\n");
     let answer = caller.answer();
     assert_eq!((answer.status, &answer.json()["reason"]), (503, &json!("expired")));
     assert!(answer.header("retry-after").is_some());

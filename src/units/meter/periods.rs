@@ -117,6 +117,7 @@ mod tests {
         Tokens::new(count)
     }
 
+    /// As in BerriAI/litellm#24677: the last window's count made for a false 429 at the edge.
     #[test]
     fn a_new_period_starts_clean_and_the_old_count_is_not_carried_over() {
         let mut window = Periods::new(Given::Throughout, tokens(100), Duration::from_secs(60), Moment::ZERO);
