@@ -192,7 +192,9 @@ fn a_refusal_that_the_deadline_cannot_outwait_expires() {
     let upstream = Upstream::start();
     let gateway = Running::start(plenty(), &upstream);
     let mut caller = gateway.call_within("a", 5_000, &chat(50, 50));
-    upstream.next().write("HTTP/1.1 429 Too Many Requests\r\nretry-after: 86000\r\ncontent-length: 0\r\n\r\n");
+    upstream
+        .next()
+        .write("HTTP/1.1 429 Too Many Requests\r\nretry-after: 86000\r\ncontent-length: 0\r\n\r\n");
     let answer = caller.answer();
     assert_eq!((answer.status, &answer.json()["reason"]), (503, &json!("expired")));
     assert!(answer.header("retry-after").is_some());
