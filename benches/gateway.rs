@@ -122,7 +122,7 @@ async fn message(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<String>
 /// A provider that answers each request after five milliseconds.
 async fn provider(listener: TcpListener) {
     let (prompt, output) = (Tokens::new(TOKENS.0), Tokens::new(TOKENS.1));
-    let limits = Limits { per_minute: output, remaining: output, reset: Duration::ZERO };
+    let limits = Limits { per_minute: output, remaining: output, reset: Duration::ZERO, requests: None };
     let made = Made { id: "x", model: "m", prompt, output, limits: &limits, unix: Duration::ZERO };
     let body = OpenAi.answer(&made);
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
