@@ -53,41 +53,13 @@ pub struct RequestLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// It generates an answer.
-    Served {
-        /// Tokens taken from the quota.
-        charged: Tokens,
-        /// Tokens of the answer.
-        output: Tokens,
-        /// Until the whole answer is there.
-        takes: Duration,
-        /// From one of its tokens to the next.
-        gap: Duration,
-        /// The quota after it.
-        limits: Limits,
-    },
+    Served(Work),
     /// The quota is spent.
     Refused {
         /// Until this call would fit.
         retry_after: Duration,
         /// What it asked for.
         wanted: Tokens,
-        /// The quota, untouched.
-        limits: Limits,
-    },
-    /// It goes wrong, as a fault of the plan says.
-    Broken {
-        /// How.
-        how: Broken,
-        /// Tokens taken from the quota.
-        charged: Tokens,
-        /// Tokens of the whole answer.
-        output: Tokens,
-        /// Until it shows; until the whole answer would be there, of one that never comes.
-        takes: Duration,
-        /// From one token to the next.
-        gap: Duration,
-        /// The quota after it.
-        limits: Limits,
     },
     /// It asks for more than the quota can ever grant at once.
     TooLarge {
@@ -96,25 +68,66 @@ pub enum Answer {
         /// The most that can be granted.
         most: Tokens,
     },
+    /// It fails at once, as a fault of the plan says. It costs nothing.
+    Failed(Failing),
+    /// It generates an answer that goes wrong, as a fault of the plan says.
+    Spoilt(Work, Spoilt),
 }
 
-/// How a call goes wrong.
+impl Answer {
+    /// For how long the provider works on the call, and what it charges; `None` if it took no work.
+    pub fn taken(&self) -> Option<(Duration, Tokens)> {
+        match self {
+            Self::Spoilt(work, Spoilt::Cut { after }) => Some((*after, work.charged)),
+            Self::Served(work) | Self::Spoilt(work, _) => Some((work.takes, work.charged)),
+            Self::Failed(_) | Self::Refused { .. } | Self::TooLarge { .. } => None,
+        }
+    }
+
+    /// Whether it is what it is because of a fault of the plan.
+    pub const fn is_faulty(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Spoilt(..))
+    }
+}
+
+/// An answer that is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Broken {
-    /// Half of the answer comes, and the connection ends.
-    Cut,
-    /// An error, at once.
+pub struct Work {
+    /// Tokens taken from the quota.
+    pub charged: Tokens,
+    /// Tokens of the answer.
+    pub output: Tokens,
+    /// Until the whole answer is there.
+    pub takes: Duration,
+    /// From one of its tokens to the next.
+    pub gap: Duration,
+}
+
+/// How a call fails before anything is done for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failing {
+    /// With an error.
     Error {
         /// Its status.
         status: u16,
         /// What its `Retry-After` says; `None` for no header.
         retry_after: Option<Duration>,
     },
-    /// All of an answer that is none of its API.
-    Garbage,
-    /// No answer: the connection is reset.
+    /// Its connection is reset.
     Reset,
-    /// No answer, and no end.
+}
+
+/// What becomes of an answer that goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spoilt {
+    /// The connection ends in the middle of it.
+    Cut {
+        /// Until then.
+        after: Duration,
+    },
+    /// All of it comes, and is none of its API.
+    Garbage,
+    /// It never comes, and the connection never ends.
     Stall,
 }
 
@@ -184,16 +197,12 @@ impl Provider {
             self.accounts.iter_mut().for_each(|account| account.retune(at, &self.config.quota, part));
             self.steps.pop();
         }
-        let number = usize::from(call.account.0).min(self.accounts.len() - 1);
+        let number = self.number(call.account);
         self.accounts[number].advance(now);
-        let limits = |account: &Account| account.limits(&self.config.quota);
-        if let Some(how) = self.broken_at_once(now, draw) {
-            let limits = limits(&self.accounts[number]);
-            let (charged, output, takes) = (Tokens::ZERO, Tokens::ZERO, Duration::ZERO);
-            return Answer::Broken { how, charged, output, takes, gap: Duration::ZERO, limits };
+        if let Some(failing) = self.hit(now, draw, failing) {
+            return Answer::Failed(failing);
         }
-        let account = &mut self.accounts[number];
-        let output = call.output.min(call.max_output);
+        let account = &self.accounts[number];
         let wanted = match self.config.quota.charge {
             Charge::Reservation => call.prompt + call.max_output,
             // one token of the answer at least
@@ -205,10 +214,14 @@ impl Provider {
         let full = self.places.as_mut().and_then(|places| places.full_until(now));
         let free = full.map_or(Duration::ZERO, |free| free.since(now));
         if full.is_some() || !retry_after.is_zero() {
-            let limits = limits(account);
-            return Answer::Refused { retry_after: retry_after.max(free), wanted, limits };
+            return Answer::Refused { retry_after: retry_after.max(free), wanted };
         }
-        let (takes, gap) = self.takes(now, output, draw);
+        let output = call.output.min(call.max_output);
+        let (made, gap) = self.made(now, output, draw);
+        let takes = self.places.as_mut().map_or(made, |places| places.take(now, made).since(now));
+        if self.config.service.strain.is_some() {
+            self.busy.push(Reverse(now + takes));
+        }
         let account = &mut self.accounts[number];
         let charged = match self.config.quota.charge {
             Charge::Reservation => {
@@ -221,18 +234,28 @@ impl Provider {
                 call.prompt + output
             }
         };
-        let limits = account.limits(&self.config.quota);
-        match self.broken_later(now, draw) {
-            Some(how) => {
-                let takes = if how == Broken::Cut { takes / 2 } else { takes };
-                Answer::Broken { how, charged, output, takes, gap, limits }
-            }
-            None => Answer::Served { charged, output, takes, gap, limits },
-        }
+        let work = Work { charged, output, takes, gap };
+        let spoilt = self.hit(now, draw, |what| match what {
+            What::Cuts(share) => Some((share, Spoilt::Cut { after: takes - made / 2 })),
+            What::Garbage(share) => Some((share, Spoilt::Garbage)),
+            What::Stalls(share) => Some((share, Spoilt::Stall)),
+            _ => None,
+        });
+        spoilt.map_or(Answer::Served(work), |how| Answer::Spoilt(work, how))
     }
 
-    /// How long an answer that begins now takes, its wait for a place included, and the time from one token to the next.
-    fn takes(&mut self, now: Moment, output: Tokens, draw: f64) -> (Duration, Duration) {
+    /// What is left of the quota of an account as of the last call on it.
+    pub fn limits(&self, account: AccountId) -> Limits {
+        self.accounts[self.number(account)].limits(&self.config.quota)
+    }
+
+    /// The place of an account; an id of another provider's is taken as the last.
+    fn number(&self, account: AccountId) -> usize {
+        usize::from(account.0).min(self.accounts.len() - 1)
+    }
+
+    /// How long it takes to make an answer that is begun now, and the time from one token to the next.
+    fn made(&mut self, now: Moment, output: Tokens, draw: f64) -> (Duration, Duration) {
         let mut takes = self.config.service.drawn(output, draw);
         for fault in self.faults.iter().filter(|fault| fault.is_on(self.began, now)) {
             if let What::Latency { times: factor, plus } = fault.what {
@@ -245,41 +268,24 @@ impl Provider {
             }
             takes = times(takes, strain.times(self.busy.len()));
         }
-        let gap = self.config.service.gap(output, takes);
-        let takes = self.places.as_mut().map_or(takes, |places| places.take(now, takes).since(now));
-        if self.config.service.strain.is_some() {
-            self.busy.push(Reverse(now + takes));
-        }
-        (takes, gap)
-    }
-
-    /// What a call meets before anything is done for it.
-    fn broken_at_once(&self, now: Moment, draw: f64) -> Option<Broken> {
-        self.hit(now, draw, |what| match what {
-            What::Errors { status, share, retry_after } => {
-                Some((share, Broken::Error { status, retry_after }))
-            }
-            What::Resets(share) => Some((share, Broken::Reset)),
-            _ => None,
-        })
-    }
-
-    /// What becomes of an answer that was begun.
-    fn broken_later(&self, now: Moment, draw: f64) -> Option<Broken> {
-        self.hit(now, draw, |what| match what {
-            What::Cuts(share) => Some((share, Broken::Cut)),
-            What::Garbage(share) => Some((share, Broken::Garbage)),
-            What::Stalls(share) => Some((share, Broken::Stall)),
-            _ => None,
-        })
+        (takes, self.config.service.gap(output, takes))
     }
 
     /// The first of the faults of a kind that hits a call at `now`: each draws anew.
-    fn hit(&self, now: Moment, draw: f64, of: impl Fn(What) -> Option<(Share, Broken)>) -> Option<Broken> {
+    fn hit<T>(&self, now: Moment, draw: f64, of: impl Fn(What) -> Option<(Share, T)>) -> Option<T> {
         let on = self.faults.iter().enumerate().filter(|(_, fault)| fault.is_on(self.began, now));
         let drawn = |i: usize| unit(draw.to_bits().wrapping_add(i as u64));
         let mut hits = on.filter_map(|(i, fault)| of(fault.what).filter(|(share, _)| drawn(i) < share.get()));
         hits.next().map(|(_, how)| how)
+    }
+}
+
+/// What a fault does to a call before anything is done for it, and to which part of the calls.
+const fn failing(what: What) -> Option<(Share, Failing)> {
+    match what {
+        What::Errors { status, share, retry_after } => Some((share, Failing::Error { status, retry_after })),
+        What::Resets(share) => Some((share, Failing::Reset)),
+        _ => None,
     }
 }
 

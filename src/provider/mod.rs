@@ -12,4 +12,4 @@ pub mod wire;
 
 pub use config::{Charge, Config, Count, Engine, Fault, FaultKind, Law, Quota, Service, Slots, Strain, What};
 pub use flow::Flow;
-pub use machine::{AccountId, Answer, Broken, Call, Limits, Provider, RequestLimits};
+pub use machine::{AccountId, Answer, Call, Failing, Limits, Provider, RequestLimits, Spoilt, Work};

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
 use super::timers::{Due, Timers};
-use super::world::turned_away;
+use super::world::{refused_for, turned_away};
 use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
 use crate::observe::Attempt;
 use crate::plan::Plan;
-use crate::provider::{self, AccountId, Broken, Call, Provider};
+use crate::provider::{self, AccountId, Call, Failing, Provider, Spoilt};
 use crate::units::{Moment, Tokens};
 use crate::workload::{ClassId, Sizes};
 
@@ -281,25 +281,24 @@ impl<'a> Replay<'a> {
             output: sizes.output,
             account: AccountId::default(),
         };
-        match self.provider.call(self.now, call) {
-            provider::Answer::Served { takes, .. } => {
-                self.timers.add(self.now + takes, Due::Done(id));
+        let answer = self.provider.call(self.now, call);
+        let (works, _) = answer.taken().unwrap_or_default();
+        match answer {
+            provider::Answer::Served(_) => {
+                self.timers.add(self.now + works, Due::Done(id));
                 None
             }
-            provider::Answer::Refused { retry_after, .. } => {
-                let whole = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
-                Some(Event::Refused { id, retry_after: Some(Duration::from_secs(whole)) })
+            provider::Answer::Spoilt(_, Spoilt::Stall) => None,
+            provider::Answer::Spoilt(_, how) => {
+                self.timers.add(self.now + works, Due::Breaks(id, how == Spoilt::Garbage));
+                None
             }
+            provider::Answer::Refused { retry_after, .. } => Some(refused_for(id, retry_after)),
             provider::Answer::TooLarge { .. } => Some(Event::Failed { id, how: Failure::Final }),
-            provider::Answer::Broken { how, takes, .. } => match how {
-                Broken::Error { status, retry_after } => Some(turned_away(id, status, retry_after)),
-                Broken::Reset => Some(Event::Failed { id, how: Failure::Unknown }),
-                Broken::Cut | Broken::Garbage => {
-                    self.timers.add(self.now + takes, Due::Breaks(id, how == Broken::Garbage));
-                    None
-                }
-                Broken::Stall => None,
-            },
+            provider::Answer::Failed(Failing::Error { status, retry_after }) => {
+                Some(turned_away(id, status, retry_after))
+            }
+            provider::Answer::Failed(Failing::Reset) => Some(Event::Failed { id, how: Failure::Unknown }),
         }
     }
 }

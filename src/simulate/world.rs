@@ -5,7 +5,7 @@ use super::timers::{Due, Timers};
 use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Meaning, TenantId};
 use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
-use crate::provider::{self, AccountId, Broken, Call, Engine, Flow, Provider};
+use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
 use crate::units::{Dense, Moment, Tokens};
 use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, Signs, Sizes, stream};
 
@@ -257,61 +257,50 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let at = self.now;
         let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
         let answer = self.provider.call_drawn(at, call, draw);
-        let faulty = matches!(answer, provider::Answer::Broken { .. });
-        let (until, charged, refused, event) = match answer {
-            provider::Answer::Served { charged, output, takes, gap, .. } => {
-                if let Some(open) = self.open.get_mut(id.0) {
-                    open.used = sizes.prompt + output;
-                }
-                if self.flowing {
-                    self.flows.insert(id.0, Flow { until: at + takes, gap, tokens: output.get() });
-                }
-                self.timers.add(at + takes, Due::Done(id));
-                (at + takes, charged, false, None)
-            }
-            provider::Answer::Refused { retry_after, .. } => {
-                // the header carries whole seconds
-                let whole = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
-                let event = Event::Refused { id, retry_after: Some(Duration::from_secs(whole)) };
-                (at, Tokens::ZERO, true, Some(event))
-            }
-            provider::Answer::TooLarge { .. } => {
-                (at, Tokens::ZERO, true, Some(Event::Failed { id, how: Failure::Final }))
-            }
-            provider::Answer::Broken { how: Broken::Error { status, retry_after }, .. } => {
-                (at, Tokens::ZERO, true, Some(turned_away(id, status, retry_after)))
-            }
-            provider::Answer::Broken { how: Broken::Reset, .. } => {
-                (at, Tokens::ZERO, true, Some(Event::Failed { id, how: Failure::Unknown }))
-            }
-            provider::Answer::Broken { how, charged, output, takes, gap, .. } => {
-                if let Some(open) = self.open.get_mut(id.0) {
-                    open.used = sizes.prompt + output;
-                }
-                if self.flowing && how == Broken::Cut {
-                    // it breaks off at its half
-                    self.flows.insert(id.0, Flow { until: at + takes * 2, gap, tokens: output.get() });
-                }
-                // an answer that never comes has no end; its caller leaves
-                if how != Broken::Stall {
-                    self.timers.add(at + takes, Due::Breaks(id, how == Broken::Garbage));
-                }
-                (at + takes, charged, false, None)
-            }
-        };
-        let budget = Some(remaining);
+        let (faulty, taken) = (answer.is_faulty(), answer.taken());
+        let (works, charged) = taken.unwrap_or_default();
+        let (until, refused, budget) = (at + works, taken.is_none(), Some(remaining));
         (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget });
         match answer {
-            provider::Answer::TooLarge { .. } => self.answer(id, 400, None, None),
-            provider::Answer::Broken { how: Broken::Reset, .. } => self.fails(id, 502),
-            provider::Answer::Broken { how: Broken::Error { status, .. }, .. }
-                if matches!(Meaning::of(status), Meaning::Broken | Meaning::Rejected) =>
-            {
-                self.fails(id, status);
+            provider::Answer::Served(work) => {
+                self.begins(id, work, true);
+                self.timers.add(until, Due::Done(id));
+                None
             }
-            _ => {}
+            provider::Answer::Spoilt(work, how) => {
+                self.begins(id, work, matches!(how, Spoilt::Cut { .. }));
+                // an answer that never comes has no end; its caller leaves
+                if how != Spoilt::Stall {
+                    self.timers.add(until, Due::Breaks(id, how == Spoilt::Garbage));
+                }
+                None
+            }
+            provider::Answer::Refused { retry_after, .. } => Some(refused_for(id, retry_after)),
+            provider::Answer::TooLarge { .. } => {
+                self.answer(id, 400, None, None);
+                Some(Event::Failed { id, how: Failure::Final })
+            }
+            provider::Answer::Failed(Failing::Error { status, retry_after }) => {
+                if matches!(Meaning::of(status), Meaning::Broken | Meaning::Rejected) {
+                    self.fails(id, status);
+                }
+                Some(turned_away(id, status, retry_after))
+            }
+            provider::Answer::Failed(Failing::Reset) => {
+                self.fails(id, 502);
+                Some(Event::Failed { id, how: Failure::Unknown })
+            }
         }
-        event
+    }
+
+    /// The provider begins to make an answer, whose tokens its caller can read as they come if it `flows`.
+    fn begins(&mut self, id: Id, work: Work, flows: bool) {
+        let Some(open) = self.open.get_mut(id.0) else { return };
+        open.used = open.sizes.prompt + work.output;
+        if self.flowing && flows {
+            let (until, tokens) = (self.now + work.takes, work.output.get());
+            self.flows.insert(id.0, Flow { until, gap: work.gap, tokens });
+        }
     }
 
     /// An answer breaks off, or is none of its API though its status says so.
@@ -396,6 +385,12 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         (self.see)(Sighting::Again { attempt: open.attempt, at: self.now });
         self.timers.add(self.now + wait, Due::Retry(seq, open.class, nth + 1, open.sizes));
     }
+}
+
+/// What a gateway is told by a provider whose quota is spent: its header carries whole seconds.
+pub(super) const fn refused_for(id: Id, retry_after: Duration) -> Event {
+    let whole = retry_after.as_secs() + (retry_after.subsec_nanos() > 0) as u64;
+    Event::Refused { id, retry_after: Some(Duration::from_secs(whole)) }
 }
 
 /// What a gateway makes of an error that the provider answers at once.

@@ -10,7 +10,7 @@ use crate::live::Clock;
 use crate::observe::{Attempt, Sighting};
 use crate::plan::DeadlineHeader;
 use crate::provider::wire::{Api, Asked, Frames, Made, RequestId, Told, Trouble, headers};
-use crate::provider::{Answer, Broken, Call, Config, Engine, Flow, Provider};
+use crate::provider::{self, Answer, Call, Config, Engine, Failing, Flow, Limits, Provider, Spoilt};
 use crate::units::{Moment, Tokens};
 
 const JSON: &str = "application/json";
@@ -75,35 +75,11 @@ pub(super) enum End {
     Never,
 }
 
-/// What the run is told of a request.
-struct Seen {
+/// What the machine decided, when, and what was left of the quota then.
+struct Decided {
     at: Moment,
-    until: Moment,
-    charged: Tokens,
-    refused: bool,
-    faulty: bool,
-}
-
-impl Seen {
-    /// One that could not be answered.
-    const fn turned(at: Moment) -> Self {
-        Self { at, until: at, charged: Tokens::ZERO, refused: true, faulty: false }
-    }
-
-    fn of(at: Moment, answer: &Answer) -> Self {
-        match answer {
-            Answer::Served { charged, takes, .. } => {
-                Self { until: at + *takes, charged: *charged, refused: false, ..Self::turned(at) }
-            }
-            Answer::Refused { .. } | Answer::TooLarge { .. } => Self::turned(at),
-            Answer::Broken { how: Broken::Error { .. } | Broken::Reset, .. } => {
-                Self { faulty: true, ..Self::turned(at) }
-            }
-            Answer::Broken { charged, takes, .. } => {
-                Self { at, until: at + *takes, charged: *charged, refused: false, faulty: true }
-            }
-        }
-    }
+    answer: Answer,
+    limits: Limits,
 }
 
 /// An answer that is being made.
@@ -179,21 +155,17 @@ impl Office {
         let asked = match asked {
             Ok(asked) => asked,
             Err(trouble) => {
-                let at = self.clock.now();
-                self.tell(known, came, &Seen::turned(at));
+                self.tell(known, came, self.clock.now(), None);
                 return self.error(&trouble);
             }
         };
         let output = known.map_or(asked.max_output, |(id, _)| id.output);
-        let Some((at, answer)) = self.decide(&asked, output, key(came.headers)) else {
-            let at = self.clock.now();
-            self.tell(known, came, &Seen::turned(at));
+        let Some(decided) = self.decide(&asked, output, key(came.headers)) else {
+            self.tell(known, came, self.clock.now(), None);
             return self.error(&Trouble::UnknownKey);
         };
-        let seen = Seen::of(at, &answer);
-        let until = seen.until;
-        self.tell(known, came, &seen);
-        self.write(known, &asked, &answer, until)
+        self.tell(known, came, decided.at, Some(&decided.answer));
+        self.write(known, &asked, &decided)
     }
 
     /// The machine, for whoever knows when the load begins.
@@ -216,13 +188,14 @@ impl Office {
 
     /// The machine's decision and its instant, which is read under the machine's lock so that time never runs back; `None`
     /// if nobody has this key.
-    fn decide(&self, asked: &Answerable, output: Tokens, key: Option<&str>) -> Option<(Moment, Answer)> {
+    fn decide(&self, asked: &Answerable, output: Tokens, key: Option<&str>) -> Option<Decided> {
         // a panic of another call leaves the machine whole: it has no half-done state
         let mut provider = self.provider.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let account = provider.account_of(key)?;
         let at = self.clock.now();
         let call = Call { prompt: asked.prompt, max_output: asked.max_output, output, account };
-        Some((at, provider.call(at, call)))
+        let answer = provider.call(at, call);
+        Some(Decided { at, answer, limits: provider.limits(account) })
     }
 
     /// The id of a request of this run, and which carriers brought it.
@@ -240,11 +213,20 @@ impl Office {
         Some((by_request_id.or(by_traceparent).or(by_user)?, carriers))
     }
 
-    fn tell(&self, known: Option<(RequestId, Carriers)>, came: &Came<'_>, seen: &Seen) {
+    /// Tells the run of a request, and of its `answer` if it was one that can be answered.
+    fn tell(
+        &self,
+        known: Option<(RequestId, Carriers)>,
+        came: &Came<'_>,
+        at: Moment,
+        answer: Option<&Answer>,
+    ) {
         let Some((id, carriers)) = known else { return };
         let attempt = attempt(id);
         let budget = self.budget(came.headers);
-        let Seen { at, until, charged, refused, faulty } = *seen;
+        let (taken, faulty) = (answer.and_then(Answer::taken), answer.is_some_and(Answer::is_faulty));
+        let (works, charged) = taken.unwrap_or_default();
+        let (until, refused) = (at + works, taken.is_none());
         let sighting = Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget };
         (self.tell)(Arrived { id, carriers, sighting });
     }
@@ -254,52 +236,53 @@ impl Office {
         self.deadline.form.read(text, self.clock.unix()).ok()
     }
 
-    fn write(
+    fn write(&self, known: Option<(RequestId, Carriers)>, asked: &Answerable, decided: &Decided) -> Reply {
+        let Decided { at, answer, limits } = decided;
+        let made = |work, end| self.made(known, asked, decided, work, end);
+        let model = asked.model.as_str();
+        match *answer {
+            Answer::Served(work) => made(work, End::Whole),
+            Answer::Spoilt(work, Spoilt::Cut { after }) => made(work, End::Cut(*at + after)),
+            Answer::Spoilt(work, Spoilt::Stall) => made(work, End::Never),
+            Answer::Spoilt(work, Spoilt::Garbage) => {
+                Reply { until: *at + work.takes, ..self.page(200, "text/html", GARBAGE.to_owned()) }
+            }
+            Answer::Failed(Failing::Error { status, retry_after }) => {
+                self.error(&Trouble::Failing { status, retry_after })
+            }
+            Answer::Failed(Failing::Reset) => {
+                Reply { end: End::Reset, ..self.page(200, JSON, String::new()) }
+            }
+            Answer::Refused { retry_after, wanted } => {
+                self.error(&Trouble::Quota { model, wanted, limits, retry_after: Some(retry_after) })
+            }
+            Answer::TooLarge { wanted, most } => self.error(&Trouble::TooLarge { model, wanted, most }),
+        }
+    }
+
+    /// An answer that is made from the decision on.
+    fn made(
         &self,
         known: Option<(RequestId, Carriers)>,
         asked: &Answerable,
-        answer: &Answer,
-        until: Moment,
+        Decided { at, limits, .. }: &Decided,
+        work: provider::Work,
+        end: End,
     ) -> Reply {
-        let model = asked.model.as_str();
-        match answer {
-            Answer::Broken { how: Broken::Error { status, retry_after }, .. } => {
-                self.error(&Trouble::Failing { status: *status, retry_after: *retry_after })
-            }
-            Answer::Broken { how: Broken::Garbage, .. } => {
-                Reply { until, ..self.page(200, "text/html", GARBAGE.to_owned()) }
-            }
-            Answer::Broken { how: Broken::Reset, .. } => {
-                Reply { end: End::Reset, ..self.page(200, JSON, String::new()) }
-            }
-            Answer::Served { output, gap, limits, .. } | Answer::Broken { output, gap, limits, .. } => {
-                let (end, until) = match (answer, until) {
-                    (Answer::Broken { how: Broken::Cut, takes, .. }, half) => (End::Cut(half), half + *takes),
-                    (Answer::Broken { how: Broken::Stall, .. }, until) => (End::Never, until),
-                    (_, until) => (End::Whole, until),
-                };
-                let id = format!("{:016x}", self.clock.now().as_nanos());
-                let (prompt, output, unix) = (asked.prompt, *output, self.clock.unix());
-                let made = Made { id: &id, model, prompt, output, limits, unix };
-                let flow = Flow { until, gap: *gap, tokens: output.get() };
-                let (kind, body) = if asked.stream {
-                    let frames = self.api.frames(&made, asked.stream_usage);
-                    ("text/event-stream; charset=utf-8", Answered::Stream { frames, flow })
-                } else {
-                    (JSON, Answered::Whole(self.api.answer(&made)))
-                };
-                let headers = self.api.headers_of_answer(&made);
-                let work = Some(Work { id: known, prompt, flow });
-                Reply { status: 200, kind, headers, body, until, work, end }
-            }
-            Answer::Refused { retry_after, wanted, limits } => {
-                let retry_after = Some(*retry_after);
-                self.error(&Trouble::Quota { model, wanted: *wanted, limits, retry_after })
-            }
-            Answer::TooLarge { wanted, most } => {
-                self.error(&Trouble::TooLarge { model, wanted: *wanted, most: *most })
-            }
-        }
+        let id = format!("{:016x}", self.clock.now().as_nanos());
+        let (prompt, output, unix) = (asked.prompt, work.output, self.clock.unix());
+        let made = Made { id: &id, model: &asked.model, prompt, output, limits, unix };
+        let until = *at + work.takes;
+        let flow = Flow { until, gap: work.gap, tokens: output.get() };
+        let (kind, body) = if asked.stream {
+            let frames = self.api.frames(&made, asked.stream_usage);
+            ("text/event-stream; charset=utf-8", Answered::Stream { frames, flow })
+        } else {
+            (JSON, Answered::Whole(self.api.answer(&made)))
+        };
+        let headers = self.api.headers_of_answer(&made);
+        let work = Some(Work { id: known, prompt, flow });
+        Reply { status: 200, kind, headers, body, until, work, end }
     }
 
     fn error(&self, trouble: &Trouble<'_>) -> Reply {

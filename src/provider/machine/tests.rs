@@ -3,6 +3,11 @@ use crate::provider::wire::openai::OpenAi;
 use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Slots, Strain};
 use crate::units::{Rate, Window};
 
+/// Tokens of the first account that could be used at once.
+fn left(provider: &Provider) -> u64 {
+    provider.limits(AccountId(0)).remaining.get()
+}
+
 fn provider() -> Provider {
     Provider::new(&config(), Moment::ZERO)
 }
@@ -35,7 +40,7 @@ fn capacity_is_smaller_during_a_fault_and_only_then() {
     let mut served = |from: u64, to: u64| {
         (from * 100..to * 100)
             .map(|step| provider.call(Moment::from_millis(step * 10), call))
-            .map(|answer| matches!(answer, Answer::Served { .. }))
+            .map(|answer| matches!(answer, Answer::Served(_)))
             .filter(|served| *served)
             .count()
     };
@@ -51,9 +56,9 @@ fn two_slots_and_a_queue_of_one_refuse_the_fourth() {
     let quota = Quota::of_tokens(config().quota.tokens, Duration::from_secs(60));
     let mut provider = Provider::new(&Config { slots, quota, ..config() }, Moment::ZERO);
     let takes = |answer: &Answer| match answer {
-        Answer::Served { takes, .. } => Ok(takes.as_millis()),
+        Answer::Served(work) => Ok(work.takes.as_millis()),
         Answer::Refused { retry_after, .. } => Err(retry_after.as_millis()),
-        Answer::TooLarge { .. } | Answer::Broken { .. } => panic!("it fits, and nothing is wrong"),
+        _ => panic!("it fits, and nothing is wrong"),
     };
     let mut call = |ms| takes(&provider.call(Moment::from_millis(ms), CALL));
     assert_eq!((call(0), call(100), call(200)), (Ok(400), Ok(400), Ok(600)));
@@ -68,7 +73,7 @@ fn exponential_times_have_their_mean_and_spread() {
     let mut provider = Provider::new(&Config { service, quota, ..config() }, Moment::ZERO);
     let (mut sum, mut square, n) = (0.0, 0.0, 20_000);
     for i in 0..n {
-        let Answer::Served { takes, .. } = provider.call(Moment::from_secs(i), CALL) else { panic!() };
+        let Answer::Served(Work { takes, .. }) = provider.call(Moment::from_secs(i), CALL) else { panic!() };
         sum += takes.as_secs_f64();
         square += takes.as_secs_f64().powi(2);
     }
@@ -87,7 +92,7 @@ const CALL: Call = Call {
 /// How many of the calls at these milliseconds are served.
 fn served(provider: &mut Provider, call: Call, ms: impl Iterator<Item = u64>) -> usize {
     let answers = ms.map(|ms| provider.call(Moment::from_millis(ms), call));
-    answers.filter(|answer| matches!(answer, Answer::Served { .. })).count()
+    answers.filter(|answer| matches!(answer, Answer::Served(_))).count()
 }
 
 #[test]
@@ -131,18 +136,21 @@ fn actual_use_is_charged_when_the_answer_ends_and_may_overdraw() {
     // 3,000 tokens there; each call takes 800 at once and 100 at 400 ms
     let call = |provider: &mut Provider, ms| provider.call(Moment::from_millis(ms), CALL);
     for _ in 0..3 {
-        let Answer::Served { charged, limits, .. } = call(&mut provider, 0) else { panic!() };
-        assert_eq!(charged, Tokens::new(900));
-        assert!(limits.remaining >= Tokens::new(600));
+        let Answer::Served(work) = call(&mut provider, 0) else { panic!() };
+        assert_eq!(work.charged, Tokens::new(900));
+        assert!(left(&provider) >= 600);
     }
     assert!(matches!(call(&mut provider, 0), Answer::Refused { .. }));
-    // 600 + 399 there just before the answers end, 300 less when they have
-    let left = |provider: &mut Provider, ms| match call(provider, ms) {
-        Answer::Served { limits, .. } => limits.remaining.get() as i64,
-        Answer::Refused { limits, .. } => -(limits.remaining.get() as i64),
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(left(&mut provider, 401), -701);
+    // 600 and 399 are there just before the answers end, 300 less when they have
+    assert!(matches!(call(&mut provider, 399), Answer::Served(_)));
+    assert_eq!(left(&provider), 199);
+    assert!(matches!(call(&mut provider, 401), Answer::Refused { .. }));
+    assert_eq!(left(&provider), 0, "overdrawn by 99");
+    assert!(
+        matches!(call(&mut provider, 1_301), Answer::Refused { .. }),
+        "900 more came, and the fourth answer took 100"
+    );
+    assert_eq!(left(&provider), 701);
 }
 
 #[test]
@@ -162,7 +170,7 @@ fn a_provider_is_slower_with_many_at_work() {
     let quota = Quota::of_tokens(config().quota.tokens, Duration::from_secs(60));
     let mut provider = Provider::new(&Config { service, quota, ..config() }, Moment::ZERO);
     let mut takes = |ms| match provider.call(Moment::from_millis(ms), CALL) {
-        Answer::Served { takes, .. } => takes.as_millis(),
+        Answer::Served(work) => work.takes.as_millis(),
         other => panic!("{other:?}"),
     };
     assert_eq!([takes(0), takes(0), takes(0), takes(0)], [400, 400, 600, 800]);
@@ -187,20 +195,23 @@ fn a_fault_hits_its_share_while_it_lasts_and_what_fails_at_once_costs_nothing() 
         let mut hit = 0;
         for second in 0..1_200u64 {
             match provider.call(Moment::from_secs(second * 2), CALL) {
-                Answer::Served { charged, .. } => assert_eq!(charged, Tokens::new(1_200)),
-                Answer::Broken { how, charged, takes, limits, .. } => {
+                Answer::Served(work) => assert_eq!(work.charged, Tokens::new(1_200)),
+                answer @ (Answer::Failed(_) | Answer::Spoilt(..)) => {
                     assert!((50..500).contains(&second), "{what:?} at {second}");
-                    let (cost, left, time) = match how {
-                        Broken::Error { status: 529, retry_after } if retry_after == told => (0, 3_000, 0),
-                        Broken::Reset => (0, 3_000, 0),
-                        Broken::Cut => (1_200, 1_800, 200),
-                        Broken::Garbage | Broken::Stall => (1_200, 1_800, 400),
-                        Broken::Error { .. } => panic!("{how:?}"),
+                    let taken = match answer {
+                        Answer::Failed(Failing::Error { status: 529, retry_after })
+                            if retry_after == told =>
+                        {
+                            None
+                        }
+                        Answer::Failed(Failing::Reset) => None,
+                        Answer::Spoilt(_, Spoilt::Cut { .. }) => Some((200, 1_200)),
+                        Answer::Spoilt(..) => Some((400, 1_200)),
+                        other => panic!("{other:?}"),
                     };
-                    assert_eq!(
-                        (charged.get(), limits.remaining.get(), takes.as_millis()),
-                        (cost, left, time)
-                    );
+                    let said = answer.taken().map(|(works, charged)| (works.as_millis(), charged.get()));
+                    assert_eq!(said, taken);
+                    assert_eq!(left(&provider), if taken.is_some() { 1_800 } else { 3_000 });
                     hit += 1;
                 }
                 other => panic!("{other:?}"),
@@ -217,7 +228,7 @@ fn latency_steps_up_and_down_again() {
     let faults = vec![Fault { at: Duration::from_secs(10), lasts: Duration::from_secs(10), what }];
     let mut provider = Provider::new(&Config { faults, ..config() }, Moment::ZERO);
     let mut takes = |secs| match provider.call(Moment::from_secs(secs), CALL) {
-        Answer::Served { takes, .. } => takes.as_millis(),
+        Answer::Served(work) => work.takes.as_millis(),
         other => panic!("{other:?}"),
     };
     assert_eq!([takes(5), takes(10), takes(19), takes(20)], [400, 805, 805, 400]);
@@ -226,17 +237,15 @@ fn latency_steps_up_and_down_again() {
 #[test]
 fn a_spent_quota_refuses_with_the_time_until_the_call_fits_and_takes_nothing() {
     let mut provider = provider();
-    let Answer::Served { charged, takes, .. } = provider.call(Moment::ZERO, CALL) else {
+    let Answer::Served(Work { charged, takes, .. }) = provider.call(Moment::ZERO, CALL) else {
         panic!("quota was full")
     };
     assert_eq!((charged, takes), (Tokens::new(1_200), Duration::from_millis(400)));
-    assert!(matches!(provider.call(Moment::ZERO, CALL), Answer::Served { .. }));
-    let Answer::Refused { retry_after, limits, .. } = provider.call(Moment::ZERO, CALL) else {
-        panic!("spent")
-    };
-    assert_eq!(limits.remaining, Tokens::new(600));
+    assert!(matches!(provider.call(Moment::ZERO, CALL), Answer::Served(_)));
+    let Answer::Refused { retry_after, .. } = provider.call(Moment::ZERO, CALL) else { panic!("spent") };
+    assert_eq!(left(&provider), 600);
     assert_eq!(retry_after, Duration::from_millis(600));
-    assert!(matches!(provider.call(Moment::ZERO + retry_after, CALL), Answer::Served { .. }));
+    assert!(matches!(provider.call(Moment::ZERO + retry_after, CALL), Answer::Served(_)));
 }
 
 #[test]
