@@ -58,65 +58,65 @@ pub struct FaultKind {
 
 impl FaultKind {
     /// All kinds of fault, by name.
-    pub const ALL: [Self; 7] = [
-        Self {
-            name: "capacity",
-            about: "the quota is this part of the usual one",
-            needs_stream: false,
-            read: |reader| Ratio::read(reader).map(What::Capacity),
-        },
-        Self {
-            name: "cuts",
-            about: "this part of the answers breaks off in the middle",
-            needs_stream: true,
-            read: |reader| some(reader).map(What::Cuts),
-        },
-        Self {
-            name: "errors",
-            about: "calls get an error at once: { status: 529, share: 20%, retry_after: 5s }",
-            needs_stream: false,
-            read: errors,
-        },
-        Self {
-            name: "garbage",
-            about: "this part of the answers is no answer of the API",
-            needs_stream: false,
-            read: |reader| some(reader).map(What::Garbage),
-        },
-        Self {
-            name: "latency",
-            about: "answers take longer: { times: 2, plus: 500ms }",
-            needs_stream: false,
-            read: latency,
-        },
-        Self {
-            name: "resets",
-            about: "the connection of this part of the calls is reset",
-            needs_stream: true,
-            read: |reader| some(reader).map(What::Resets),
-        },
-        Self {
-            name: "stalls",
-            about: "this part of the answers never comes",
-            needs_stream: true,
-            read: |reader| some(reader).map(What::Stalls),
-        },
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::CAPACITY, Self::CUTS, Self::ERRORS, Self::GARBAGE, Self::LATENCY, Self::RESETS, Self::STALLS];
+
+    const CAPACITY: Self = Self {
+        name: "capacity",
+        about: "the quota is this part of the usual one",
+        needs_stream: false,
+        read: |reader| Ratio::read(reader).map(What::Capacity),
+    };
+    const CUTS: Self = Self {
+        name: "cuts",
+        about: "this part of the answers breaks off in the middle",
+        needs_stream: true,
+        read: |reader| some(reader).map(What::Cuts),
+    };
+    const ERRORS: Self = Self {
+        name: "errors",
+        about: "calls get an error at once: { status: 529, share: 20%, retry_after: 5s }",
+        needs_stream: false,
+        read: errors,
+    };
+    const GARBAGE: Self = Self {
+        name: "garbage",
+        about: "this part of the answers is no answer of the API",
+        needs_stream: false,
+        read: |reader| some(reader).map(What::Garbage),
+    };
+    const LATENCY: Self = Self {
+        name: "latency",
+        about: "answers take longer: { times: 2, plus: 500ms }",
+        needs_stream: false,
+        read: latency,
+    };
+    const RESETS: Self = Self {
+        name: "resets",
+        about: "the connection of this part of the calls is reset",
+        needs_stream: true,
+        read: |reader| some(reader).map(What::Resets),
+    };
+    const STALLS: Self = Self {
+        name: "stalls",
+        about: "this part of the answers never comes",
+        needs_stream: true,
+        read: |reader| some(reader).map(What::Stalls),
+    };
 }
 
 impl What {
-    /// Its place in the table of kinds.
-    pub const fn kind(self) -> &'static FaultKind {
-        let at = match self {
-            Self::Capacity(_) => 0,
-            Self::Cuts(_) => 1,
-            Self::Errors { .. } => 2,
-            Self::Garbage(_) => 3,
-            Self::Latency { .. } => 4,
-            Self::Resets(_) => 5,
-            Self::Stalls(_) => 6,
-        };
-        &FaultKind::ALL[at]
+    /// What kind of fault it is.
+    pub const fn kind(self) -> FaultKind {
+        match self {
+            Self::Capacity(_) => FaultKind::CAPACITY,
+            Self::Cuts(_) => FaultKind::CUTS,
+            Self::Errors { .. } => FaultKind::ERRORS,
+            Self::Garbage(_) => FaultKind::GARBAGE,
+            Self::Latency { .. } => FaultKind::LATENCY,
+            Self::Resets(_) => FaultKind::RESETS,
+            Self::Stalls(_) => FaultKind::STALLS,
+        }
     }
 
     /// In words.
