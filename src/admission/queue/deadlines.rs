@@ -79,7 +79,6 @@ mod tests {
     struct Both {
         deadlines: Deadlines,
         set: BTreeSet<Deadline>,
-        most: usize,
     }
 
     impl Both {
@@ -98,7 +97,7 @@ mod tests {
         fn agree(&mut self) {
             assert_eq!(self.deadlines.first(), self.set.first().copied());
             let kept = self.deadlines.row.len() + self.deadlines.others.len();
-            self.most = self.most.max(kept);
+            assert!(kept <= 2 * self.set.len() + 64, "{kept} for {}", self.set.len());
         }
     }
 
@@ -130,12 +129,10 @@ mod tests {
             }
             both.agree();
         }
-        assert!(both.most <= 2 * 20_000 + 64, "{}", both.most);
         while let Some(last) = both.set.last().copied() {
             both.remove(last);
             both.agree();
         }
-        assert!(both.deadlines.row.len() + both.deadlines.others.len() <= 64);
     }
 
     #[test]
@@ -161,6 +158,5 @@ mod tests {
             both.insert((Moment::from_nanos(950), Id(50)));
             both.agree();
         }
-        assert!(both.most <= 2 * 100 + 64, "{}", both.most);
     }
 }
