@@ -10,7 +10,10 @@ use tenfold::simulate;
 
 /// The flash promotion with some keys changed, its event five minutes long.
 fn plan(overrides: &[&str]) -> Plan {
-    let text = include_str!("../plans/flash-promotion.yaml");
+    parsed(include_str!("../plans/flash-promotion.yaml"), overrides)
+}
+
+fn parsed(text: &str, overrides: &[&str]) -> Plan {
     // the provider refuses nothing the gateway's own windows let through at once
     let all = ["load.phases.promotion.for=5m", "provider.quota.burst=60s"].iter().chain(overrides);
     let all: Vec<String> = all.map(|text| (*text).to_owned()).collect();
@@ -96,4 +99,37 @@ fn the_shares_and_the_backlog_are_those_of_virtual_time() {
     let peak = simulated(&open).depths.peak.requests as f64;
     assert!((peak - backlog).abs() <= 3.0, "{peak} waited at most, forecast {backlog}");
     assert_eq!(Forecast::of(&open).basis.lasts, Duration::from_secs(300));
+}
+
+/// A gateway that is told nothing else keeps to its provider's windows: it is refused by none, and sheds where the forecast
+/// of them says.
+#[test]
+fn the_gateways_own_windows_follow_the_providers() {
+    for window in
+        ["window: {sliding: 60s}", "window: {fixed: 60s}", "window: {fixed: 60s}, sub_windows: [20s]"]
+    {
+        let flash = include_str!("../plans/flash-promotion.yaml");
+        let named = "budgets: { tokens_per_minute: 500_000, burst: 900ms }";
+        assert!(flash.contains(named));
+        let quota = format!("provider.quota={{tokens_per_minute: 500_000, {window}}}");
+        let plan = parsed(&flash.replace(named, ""), &[&quota]);
+        let [(at, depth), (seen_at, seen_depth)] = onsets(&plan);
+        assert!((at - seen_at).abs() <= 0.5, "{window}: after {at} s, simulated {seen_at} s");
+        assert!((depth - seen_depth).abs() <= 2.0, "{window}: at depth {depth}, simulated {seen_depth}");
+        let upstream = simulated(&plan).upstream;
+        assert_eq!((upstream.refused, upstream.forwards > 300), (0, true), "{window}: {upstream:?}");
+    }
+}
+
+/// The event is forecast by the mix it has, and not by that of the time around it.
+#[test]
+fn a_heavier_mix_in_the_event_is_forecast() {
+    let requests = "requests=[{name: light, prompt: {tokens: 400}, max_tokens: 200, deadline: 25s}, \
+                    {name: heavy, weight: 0, prompt: {tokens: 1600}, max_tokens: 400, deadline: 25s}]";
+    let mix = "load.phases.promotion.mix={heavy: 1}";
+    let (usual, shifted) = (plan(&[requests]), plan(&[requests, mix]));
+    assert!((Forecast::of(&usual).serviceable_per_min - 500_000.0 / 600.0).abs() < 0.01);
+    assert!((Forecast::of(&shifted).serviceable_per_min - 250.0).abs() < 0.01);
+    let [(at, _), (seen_at, _)] = onsets(&shifted);
+    assert!((at - seen_at).abs() <= 0.5, "after {at} s, simulated {seen_at} s");
 }

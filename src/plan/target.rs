@@ -12,7 +12,7 @@ use super::{
 use crate::admission::{self, Budgets};
 use crate::provider;
 use crate::provider::wire::{headers, openai};
-use crate::units::{MapReader, Rate, Read, Reader, Window};
+use crate::units::{MapReader, Rate, Ratio, Read, Reader, Window};
 
 /// Headers tenfold sets itself, and those that belong to the connection.
 const OURS: &[&str] = &[
@@ -38,23 +38,32 @@ const BURST_LESS: Duration = Duration::from_millis(100);
 
 /// The budgets of a gateway that knows its provider's `quota`.
 pub(super) fn standard_budgets(quota: Option<&provider::Quota>) -> Option<Budgets> {
-    match quota {
-        Some(quota) => Some(Budgets {
-            requests: quota.requests,
-            period: own_window(quota),
-            ..Budgets::of_tokens(quota.tokens, quota.burst().saturating_sub(BURST_LESS))
-        }),
-        // the provider's own fault is reported already
-        None => Rate::per_minute(1).map(|tokens| Budgets::of_tokens(tokens, Duration::from_secs(1))),
+    // the provider's own fault is reported already
+    let Some(quota) = quota else {
+        return Rate::per_minute(1).map(|tokens| Budgets::of_tokens(tokens, Duration::from_secs(1)));
+    };
+    if let Window::Bucket { burst } = quota.window
+        && quota.sub_windows.is_empty()
+    {
+        let bucket = Budgets::of_tokens(quota.tokens, burst.saturating_sub(BURST_LESS));
+        return Some(Budgets { requests: quota.requests, ..bucket });
     }
+    Some(sliding_budgets(quota))
 }
 
-/// The gateway's window where the provider's is no bucket. Whatever the instant at which the provider's windows begin, no
-/// more than one's amount falls into it, or into a longer one, if none that slides holds more; and what was sent at the
+/// Where the provider's window is no bucket, one that slides: whatever the instant at which the provider's begin, no more
+/// than its amount falls into one, or into a longer one. It is a little longer, for the same amount: what was sent at the
 /// edge of one may arrive within the next.
-fn own_window(quota: &provider::Quota) -> Option<Window> {
-    let slides = !quota.sub_windows.is_empty() || !matches!(quota.window, Window::Bucket { .. });
-    slides.then(|| Window::Sliding { period: quota.burst() + BURST_LESS })
+fn sliding_budgets(quota: &provider::Quota) -> Budgets {
+    let theirs = quota.burst();
+    let period = theirs + BURST_LESS.min(theirs / 100);
+    let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let part = Ratio::new(nanos(theirs), nanos(period)).unwrap_or(Ratio::ONE);
+    Budgets {
+        requests: quota.requests.map(|rate| rate.scaled(part)),
+        period: Some(Window::Sliding { period }),
+        ..Budgets::of_tokens(quota.tokens.scaled(part), period)
+    }
 }
 
 /// Reads `target`. Budgets that are not named follow the quota of `provider`, and a path its API; what the target's

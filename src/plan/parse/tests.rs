@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::plan::{Limit, Target, TargetKind};
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Rate, Window};
 use proptest::prelude::*;
 
 const SMOKE: &str = include_str!("../../../plans/smoke.yaml");
@@ -224,4 +224,59 @@ fn streamed_answers_need_a_provider_that_streams() {
     assert!(plan.requests.classes()[0].stream);
     let elsewhere = plan_of(SMOKE, &["requests.ask.stream=true", "target.url=http://127.0.0.1:9"]);
     assert!(elsewhere.requests.classes()[0].stream, "what is behind another's gateway is its own affair");
+}
+
+#[test]
+fn the_times_of_faults_shrink_with_the_phases_they_lie_in() {
+    let faults = |set: &str| {
+        let small = plan_of(FLASH, &[set]).rehearsed();
+        small.provider.faults.iter().map(|f| (f.at.as_secs(), f.lasts.as_secs())).collect::<Vec<_>>()
+    };
+    // 5, 40 and 10 minutes are rehearsed in 20, 60 and 50 s
+    assert_eq!(faults("provider.faults=[{at: 25m, for: 10m, capacity: 3/4}]"), [(50, 15)]);
+    assert_eq!(faults("provider.faults=[{at: 0s, for: 55m, capacity: 3/4}]"), [(0, 130)]);
+    assert_eq!(faults("provider.faults=[{at: 50m, for: 15m, capacity: 3/4}]"), [(105, 25 + 600)]);
+}
+
+#[test]
+fn budgets_that_are_not_named_follow_the_providers_windows() {
+    let window = |quota: &str| {
+        let plan = plan_of(SMOKE, &[&format!("provider.quota={{tokens_per_minute: 1_200_000, {quota}}}")]);
+        let budgets = plan.policy().unwrap().budgets;
+        (budgets.window(), budgets.requests)
+    };
+    let sliding = |ms| Window::Sliding { period: Duration::from_millis(ms) };
+    assert_eq!(window("window: {fixed: 10s}").0, sliding(10_100));
+    let plan = plan_of(SMOKE, &["provider.quota={tokens_per_minute: 1_200_000, window: {fixed: 10s}}"]);
+    let amount = plan.policy().unwrap().budgets.burst_tokens().get();
+    assert!((199_990..=200_000).contains(&amount), "no more in the longer window: {amount}");
+    assert_eq!(window("window: {sliding: 10s}, sub_windows: [1s]").0, sliding(1_010));
+    let bucket = Window::Bucket { burst: Duration::from_millis(900) };
+    assert_eq!(window("burst: 1s, requests_per_minute: 700"), (bucket, Rate::per_minute(700)));
+}
+
+#[test]
+fn what_a_provider_cannot_be_is_told_with_the_way_out() {
+    for (set, said) in [
+        ("provider.quota.window={sliding: 1s}", "only a bucket has a `burst`"),
+        ("provider.quota.sub_windows=[0s]", "longer than nothing"),
+        ("provider.quota.accounts=['']", "none of them empty"),
+        ("provider.quota.requests_per_minute=0", "nothing could ever be served"),
+        ("provider.service.law=lognormal", "{ lognormal: { cv: 0.5 } }"),
+        ("provider.service.law={lognormal: {cv: 11}}", "0 to 10"),
+        ("provider.faults=[{at: 1s, for: 1s, cuts: 1%}]", "take `engine: stream`"),
+        ("provider.faults=[{at: 1s, for: 1s}]", "name one of capacity, cuts"),
+        ("provider.faults=[{at: 1s, for: 1s, garbage: 1%, latency: {times: 2}}]", "not 2"),
+        ("provider.faults=[{at: 1s, for: 1s, latency: {}}]", "changes nothing"),
+        ("provider.faults=[{at: 1s, for: 1s, errors: {status: 200}}]", "take 400 to 599"),
+        ("provider.faults=[{at: 1s, for: 5s, garbage: 1%}, {at: 3s, for: 1s, garbage: 2%}]", "overlap"),
+        ("load.phases.promotion.mix={aks: 1}", "did you mean `ask`?"),
+        ("load.phases.promotion.mix={ask: 0}", "nothing would ever be sent"),
+    ] {
+        let faults = faults(SMOKE, &[set]);
+        assert!(faults.iter().any(|fault| fault.contains(said)), "{set}: {faults:#?}");
+    }
+    // of different kinds they may be on at once
+    let both = "provider.faults=[{at: 1s, for: 5s, garbage: 1%}, {at: 3s, for: 1s, capacity: 1/2}]";
+    assert_eq!(plan_of(SMOKE, &[both]).provider.faults.len(), 2);
 }
