@@ -17,7 +17,9 @@ const MOST: f64 = 1e6;
 
 /// Whether the requests of `plan` are known one by one, with the time each takes.
 pub(super) fn is_known(plan: &Plan, basis: &Basis) -> bool {
-    basis.variance == 0.0 && plan.provider.service.law == Law::Fixed && plan.load.expected() <= MOST
+    let service = &plan.provider.service;
+    let same = service.law == Law::Fixed && service.strain.is_none();
+    basis.variance == 0.0 && same && plan.load.expected() <= MOST
 }
 
 /// The first refusal in the event: the instant, and the depth it meets in tokens. `None` if there is none.
