@@ -112,7 +112,10 @@ impl Sender {
         let place = Place::on(lane);
         let answer = lane.client.execute(self.request(*outgoing));
         let mut response = answer.await.map_err(|e| trouble::of(&e, false))?;
-        if let Some(address) = response.remote_addr() {
+        // of a target without a name nobody asks which address answered
+        if self.names.is_name()
+            && let Some(address) = response.remote_addr()
+        {
             self.names.peer(address.ip()).answered();
         }
         let (status, headers) = (response.status().as_u16(), std::mem::take(response.headers_mut()));

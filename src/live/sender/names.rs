@@ -25,6 +25,8 @@ type Looking = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
 /// The addresses of the target's host.
 pub(super) struct Names {
     host: String,
+    /// The host, where it is an address.
+    literal: Option<IpAddr>,
     port: u16,
     policy: Lookup,
     look: Box<dyn Fn() -> Looking + Send + Sync>,
@@ -104,6 +106,7 @@ impl Names {
         look: impl Fn() -> Looking + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
+            literal: host.parse().ok(),
             host,
             port,
             policy,
@@ -125,7 +128,7 @@ impl Names {
     /// # Errors
     /// If the name could not be looked up and never was.
     pub(super) async fn in_turn(self: &Arc<Self>) -> io::Result<Vec<SocketAddr>> {
-        if let Ok(literal) = self.host.parse() {
+        if let Some(literal) = self.literal {
             return Ok(vec![SocketAddr::new(literal, self.port)]);
         }
         if self.known().addresses.is_empty() {
@@ -185,9 +188,14 @@ impl Names {
         self.known().peer(ip)
     }
 
+    /// Whether the target has a name, and is not given by its address.
+    pub(super) const fn is_name(&self) -> bool {
+        self.literal.is_none()
+    }
+
     /// How the name was looked up; nothing where the target was given by its address.
     pub(super) fn looked(&self) -> Option<Looked> {
-        if self.host.parse::<IpAddr>().is_ok() {
+        if !self.is_name() {
             return None;
         }
         let known = self.known();
