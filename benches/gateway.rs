@@ -6,14 +6,13 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
+mod served;
+
 use std::cell::Cell;
-use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use procfs::process::Process;
 use tenfold::live::Clock;
 use tenfold::provider::Limits;
 use tenfold::provider::wire::openai::{self, OpenAi};
@@ -24,6 +23,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
+
+use self::served::{Outcome, Served};
 
 /// Requests that wait at once.
 const WAITING: usize = 15_000;
@@ -42,58 +43,20 @@ const LASTS: Duration = Duration::from_secs(5);
 /// How long anything else may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
-/// A gateway that ends with this.
-struct Gateway {
-    child: Child,
-    address: String,
+fn start(config: &str) -> Outcome<Served> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
+    command.args(["serve", "gateway", "--config", "-"]);
+    Served::start(command, config)
 }
 
-impl Gateway {
-    fn start(config: &str) -> Outcome<Self> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
-        command.args(["serve", "gateway", "--config", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn()?;
-        child.stdin.take().ok_or("no stdin")?.write_all(config.as_bytes())?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no stdout")?).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening on http://").ok_or("the gateway did not start")?;
-        Ok(Self { address: address.to_owned(), child })
-    }
-
-    fn process(&self) -> Outcome<Process> {
-        Ok(Process::new(i32::try_from(self.child.id())?)?)
-    }
-
-    /// Its anonymous memory in bytes.
-    fn memory(&self) -> Outcome<u64> {
-        Ok(self.process()?.status()?.rssanon.ok_or("no figure")? * 1_024)
-    }
-
-    /// The processor time it has used, in seconds.
-    fn cpu(&self) -> Outcome<f64> {
-        let stat = self.process()?.stat()?;
-        Ok((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
-    }
-
-    /// A number of its `/metrics`.
-    async fn read(&self, name: &str) -> Outcome<u64> {
-        let mut stream = TcpStream::connect(&self.address).await?;
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n").await?;
-        let mut page = String::new();
-        stream.read_to_string(&mut page).await?;
-        let line = page.lines().find_map(|l| l.strip_prefix("tenfold_gateway_")?.strip_prefix(name));
-        Ok(line.ok_or("no such number")?.trim().parse()?)
-    }
-}
-
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        // it may have ended by itself
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// A number of the `/metrics` of the gateway at `address`.
+async fn read(address: &str, name: &str) -> Outcome<u64> {
+    let mut stream = TcpStream::connect(address).await?;
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n").await?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await?;
+    let line = page.lines().find_map(|l| l.strip_prefix("tenfold_gateway_")?.strip_prefix(name));
+    Ok(line.ok_or("no such number")?.trim().parse()?)
 }
 
 /// The next message on a connection: its head and the size of its body, which is read and let go.
@@ -161,9 +124,9 @@ fn config(provider: &str, bound: &str, tokens_per_second: f64, burst: &str) -> S
 /// Lets many wait, and looks at what they take.
 async fn memory(provider: &str) -> Outcome<()> {
     // 1,200 tokens in twenty minutes: the first goes, all others wait
-    let gateway = Gateway::start(&config(provider, "none", 1.0, "1200s"))?;
+    let gateway = start(&config(provider, "none", 1.0, "1200s"))?;
     let request = request(Duration::from_secs(590));
-    gateway.read("queue_requests").await?;
+    read(&gateway.address, "queue_requests").await?;
     let before = gateway.memory()?;
     let mut open = Vec::with_capacity(WAITING + 1);
     for _ in 0..=WAITING {
@@ -172,7 +135,7 @@ async fn memory(provider: &str) -> Outcome<()> {
         open.push(stream);
     }
     let filled = async {
-        while gateway.read("queue_requests").await.unwrap_or(0) < WAITING as u64 {
+        while read(&gateway.address, "queue_requests").await.unwrap_or(0) < WAITING as u64 {
             sleep(Duration::from_millis(50)).await;
         }
     };
@@ -231,7 +194,7 @@ async fn caller(
 /// Sends `rate` requests a second (as many as it can without one) and looks at what becomes of them.
 async fn overload(provider: &str, rate: Option<f64>) -> Outcome<()> {
     let per_second = CAPACITY * (TOKENS.0 + TOKENS.1) as f64;
-    let gateway = Gateway::start(&config(provider, "deadline", per_second, "100ms"))?;
+    let gateway = start(&config(provider, "deadline", per_second, "100ms"))?;
     let patience = Duration::from_secs(2);
     let (text, clock) = (request(patience), Clock::start());
     let (due, seen) = (Rc::new(Semaphore::new(0)), Rc::new(Seen::default()));
@@ -264,7 +227,7 @@ async fn overload(provider: &str, rate: Option<f64>) -> Outcome<()> {
     pace(start + LASTS).await;
     let to = figures()?;
     let [secs, cpu, answered, bad, refused] = std::array::from_fn(|i| to[i] - from[i]);
-    let waiting = gateway.read("queue_requests").await?;
+    let waiting = read(&gateway.address, "queue_requests").await?;
     println!(
         "overload: {}",
         rate.map_or_else(|| "as fast as the callers can".into(), |r| format!("{r:.0} requests a second"))

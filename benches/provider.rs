@@ -6,14 +6,13 @@
 
 #![expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 
+mod served;
+
 use std::cell::Cell;
-use std::error::Error;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use procfs::process::Process;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tenfold::live::Clock;
 use tenfold::provider::wire::Api as _;
@@ -23,6 +22,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
+
+use self::served::{Outcome, Served};
 
 /// Requests a second, and for how long.
 const RATE: (u64, Duration) = (5_000, Duration::from_secs(5));
@@ -35,56 +36,19 @@ const STREAMS: (u64, u64, &str) = (2_000, 250, "20ms");
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
-
-/// A provider that ends with this.
-struct Provider {
-    child: Child,
-    address: String,
-}
-
-impl Provider {
-    fn start(engine: &str, first_token: &str, per_token: &str) -> Outcome<Self> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
-        command.args(["serve", "provider", concat!(env!("CARGO_MANIFEST_DIR"), "/plans/streams.yaml")]);
-        for (key, value) in [
-            ("requests.chat.stream", "false"),
-            ("provider.engine", engine),
-            ("provider.service.first_token", first_token),
-            ("provider.service.per_token", per_token),
-            ("provider.quota.tokens_per_minute", "100_000_000_000"),
-        ] {
-            command.args(["--set", &format!("{key}={value}")]);
-        }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no stdout")?).read_line(&mut line)?;
-        let address = line.trim().strip_prefix("listening on http://").ok_or("the provider did not start")?;
-        Ok(Self { address: address.to_owned(), child })
+fn start(engine: &str, first_token: &str, per_token: &str) -> Outcome<Served> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenfold"));
+    command.args(["serve", "provider", concat!(env!("CARGO_MANIFEST_DIR"), "/plans/streams.yaml")]);
+    for (key, value) in [
+        ("requests.chat.stream", "false"),
+        ("provider.engine", engine),
+        ("provider.service.first_token", first_token),
+        ("provider.service.per_token", per_token),
+        ("provider.quota.tokens_per_minute", "100_000_000_000"),
+    ] {
+        command.args(["--set", &format!("{key}={value}")]);
     }
-
-    fn process(&self) -> Outcome<Process> {
-        Ok(Process::new(i32::try_from(self.child.id())?)?)
-    }
-
-    /// Its anonymous memory in bytes.
-    fn memory(&self) -> Outcome<u64> {
-        Ok(self.process()?.status()?.rssanon.ok_or("no figure")? * 1_024)
-    }
-
-    /// The processor time it has used, in seconds.
-    fn cpu(&self) -> Outcome<f64> {
-        let stat = self.process()?.stat()?;
-        Ok((stat.utime + stat.stime) as f64 / procfs::ticks_per_second() as f64)
-    }
-}
-
-impl Drop for Provider {
-    fn drop(&mut self) {
-        // it may have ended by itself
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    Served::start(command, "")
 }
 
 fn request(tokens: u64, stream: bool) -> Rc<str> {
@@ -108,7 +72,7 @@ async fn exchange(stream: &mut TcpStream, request: &str, buffer: &mut Vec<u8>) -
 
 /// So many requests a second, each in its time, whatever becomes of the others.
 async fn rate(engine: &str) -> Outcome<()> {
-    let provider = Provider::start(engine, "5ms", "0ms")?;
+    let provider = start(engine, "5ms", "0ms")?;
     let clock = Clock::start();
     let (done, wrong) = (Rc::new(Cell::new(0u64)), Rc::new(Cell::new(0u64)));
     let (request, each) = (request(4, false), RATE.1.as_secs() * RATE.0 / CONNECTIONS);
@@ -149,7 +113,7 @@ async fn rate(engine: &str) -> Outcome<()> {
 
 /// Many answers that are all on their way at once, three times over.
 async fn delayed(engine: &str) -> Outcome<()> {
-    let provider = Provider::start(engine, DELAYED.1, "0ms")?;
+    let provider = start(engine, DELAYED.1, "0ms")?;
     let (request, clock) = (request(4, false), Clock::start());
     let idle = provider.memory()?;
     let mut streams = Vec::new();
@@ -193,7 +157,7 @@ async fn delayed(engine: &str) -> Outcome<()> {
 /// Many streams at once.
 async fn streams() -> Outcome<()> {
     let (count, tokens, gap) = STREAMS;
-    let provider = Provider::start("stream", "1s", gap)?;
+    let provider = start("stream", "1s", gap)?;
     let (request, clock, idle) = (request(tokens, true), Clock::start(), provider.memory()?);
     let (events, reads, ends) =
         (Rc::new(Cell::new(0u64)), Rc::new(Cell::new(0u64)), Rc::new(Cell::new(0u64)));
