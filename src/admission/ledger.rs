@@ -147,10 +147,7 @@ impl Ledger {
     /// Takes what `ask` needs of the shared budgets if it is all there.
     pub(crate) fn hold(&mut self, ask: &Ask) -> bool {
         let hold = ask.hold();
-        let there = |meter: &Option<Meter>, amount| meter.as_ref().is_none_or(|m| m.tokens() >= amount);
-        let fits = there(&self.tokens, hold)
-            && there(&self.requests, Tokens::new(1))
-            && self.slots.is_none_or(|slots| self.in_use < slots);
+        let fits = self.is_ready(ask);
         if fits {
             for (meter, amount) in [(&mut self.tokens, hold), (&mut self.requests, Tokens::new(1))] {
                 if let Some(meter) = meter {
@@ -161,6 +158,14 @@ impl Ledger {
             self.held += hold;
         }
         fits
+    }
+
+    /// Whether [`Self::hold`] would succeed now.
+    pub(crate) fn is_ready(&self, ask: &Ask) -> bool {
+        let there = |meter: &Option<Meter>, amount| meter.as_ref().is_none_or(|meter| meter.holds(amount));
+        self.slots.is_none_or(|slots| self.in_use < slots)
+            && there(&self.tokens, ask.hold())
+            && there(&self.requests, Tokens::new(1))
     }
 
     /// When [`Self::hold`] would succeed if nothing else is taken; `None` if only a freed slot can bring it about.

@@ -109,10 +109,7 @@ impl Admission {
         let remaining = ask.deadline.since(now);
         let service = self.service.get();
         let ready = now >= self.rest_until && self.queue.is_clear();
-        if ready
-            && self.ledger.ready_at(ask).is_some_and(|at| at <= now)
-            && (!self.config.recheck || remaining >= service)
-        {
+        if ready && self.ledger.is_ready(ask) && (!self.config.recheck || remaining >= service) {
             return Verdict::Forward;
         }
         let mut scene = self.scene(now, ask, returning);

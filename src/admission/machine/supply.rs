@@ -35,7 +35,7 @@ impl Admission {
             && let Some(head) = self.queue.next()
         {
             let (id, waited) = (head.ask.id, now.since(head.since));
-            if self.ledger.ready_at(&head.ask).is_none_or(|at| at > now) {
+            if !self.ledger.is_ready(&head.ask) {
                 return;
             }
             if !spend() {

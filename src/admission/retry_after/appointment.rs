@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Kind, Reserve, Scene, Strategy, whole_seconds};
-use crate::units::{Reader, Share, span_of};
+use super::{Kind, Reserve, Scene, Strategy};
+use crate::units::{Reader, Share};
 
 pub(super) const KIND: Kind = Kind {
     name: "appointment",
@@ -19,8 +19,8 @@ pub(super) const KIND: Kind = Kind {
     build: |inner| read(inner).map(|it| Arc::new(it) as Arc<dyn Strategy>),
 };
 
-/// The longest time announced: beyond it a caller is better told a day than a week.
-const LONGEST: Duration = Duration::from_secs(86_400);
+/// The longest time announced, in seconds: beyond it a caller is better told a day than a week.
+const LONGEST: f64 = 86_400.0;
 
 /// The most that is added to spread the returns, as a part of the time.
 const SPREAD: f64 = 0.1;
@@ -55,8 +55,10 @@ impl Strategy for Appointment {
     fn announce(&self, scene: &Scene) -> Option<Duration> {
         let kept = self.0.share.get() * scene.drain;
         let turn = scene.returning * scene.promised.get() as f64 / kept;
-        let base = span_of(turn).max(scene.until_room).min(LONGEST);
-        Some(whole_seconds(base + span_of(base.as_secs_f64() * SPREAD * scene.draw)))
+        let base = turn.max(scene.until_room.as_secs_f64()).min(LONGEST);
+        // a float that is a whole second but for its last digits is that second
+        let told = (base * (1.0 + SPREAD * scene.draw) - 1e-9).ceil();
+        Some(Duration::from_secs((told as u64).max(1)))
     }
 }
 

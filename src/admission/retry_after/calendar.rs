@@ -1,131 +1,99 @@
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use crate::units::Moment;
+use crate::units::{Moment, Tokens};
 
 /// How many seconds ahead have a page: a day and a half, more than is ever announced.
 const MOST_PAGES: u64 = 1 << 17;
 
-/// Callers by the instants they were told, a page for every second.
-///
-/// Nobody asks for their order before it is their turn: a page is put in order when it comes to the front.
+/// How much is promised for which second.
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
-    /// The second of the first page.
+    /// The second of the first page; what was promised for an earlier one is closed.
     first: u64,
+    /// The first instant of that second.
+    start: Moment,
     pages: VecDeque<Page>,
-    /// Beyond the pages.
-    later: BTreeSet<(Moment, u64)>,
     len: usize,
-    /// Nobody was told to come before this.
-    soonest: Moment,
+    tokens: Tokens,
 }
 
-#[derive(Debug, Default)]
+/// What is promised for one second.
+#[derive(Debug, Clone, Copy, Default)]
 struct Page {
-    entries: VecDeque<(Moment, u64)>,
-    in_order: bool,
+    promises: u32,
+    tokens: Tokens,
 }
 
 impl Calendar {
-    /// How many are written down.
+    /// How many promises are open.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Writes down that `caller` was told `time`, which is not before the limit of the last [`Self::pop_before`].
-    pub(super) fn add(&mut self, time: Moment, caller: u64) {
-        self.len += 1;
-        self.soonest = self.soonest.min(time);
+    /// The work of all of them.
+    pub(super) const fn tokens(&self) -> Tokens {
+        self.tokens
+    }
+
+    /// Whether one for `time` is still open, if it was ever made and not taken out.
+    pub(super) fn is_open(&self, time: Moment) -> bool {
+        time >= self.start && time > Moment::ZERO
+    }
+
+    /// Writes a promise down; false if it is for a second that is over, or too far ahead.
+    pub(super) fn add(&mut self, time: Moment, tokens: Tokens) -> bool {
         let ahead = second(time).saturating_sub(self.first);
-        if ahead >= MOST_PAGES {
-            self.later.insert((time, caller));
-            return;
+        if !self.is_open(time) || ahead >= MOST_PAGES {
+            return false;
         }
         let ahead = ahead as usize;
         if self.pages.len() <= ahead {
-            self.pages.resize_with(ahead + 1, Page::default);
+            self.pages.resize(ahead + 1, Page::default());
         }
-        let Page { entries, in_order } = &mut self.pages[ahead];
-        if *in_order {
-            let place = entries.partition_point(|entry| *entry < (time, caller));
-            entries.insert(place, (time, caller));
-        } else {
-            entries.push_back((time, caller));
+        let page = &mut self.pages[ahead];
+        page.promises += 1;
+        page.tokens += tokens;
+        self.len += 1;
+        self.tokens += tokens;
+        true
+    }
+
+    /// Takes an open promise out.
+    pub(super) fn remove(&mut self, time: Moment, tokens: Tokens) {
+        let ahead = second(time).saturating_sub(self.first) as usize;
+        if let Some(page) = self.pages.get_mut(ahead).filter(|page| page.promises > 0) {
+            page.promises -= 1;
+            page.tokens = page.tokens - tokens;
+            self.len -= 1;
+            self.tokens = self.tokens - tokens;
         }
     }
 
-    /// Takes out the soonest, if it is before `limit`.
-    pub(super) fn pop_before(&mut self, limit: Moment) -> Option<(Moment, u64)> {
-        if limit <= self.soonest {
-            return None;
+    /// Closes what was promised for the seconds that are over at `limit`; gives how many promises that were.
+    pub(super) fn close_before(&mut self, limit: Moment) -> u64 {
+        if limit.nanos_since(self.start) < SECOND {
+            return 0;
         }
-        if self.len == 0 {
-            self.pages.clear();
-            self.first = second(limit);
-            self.soonest = limit;
-            return None;
+        let mut closed = 0;
+        let now = second(limit);
+        while self.first < now {
+            let Some(page) = self.pages.pop_front() else {
+                self.first = now;
+                break;
+            };
+            self.first += 1;
+            closed += page.promises as usize;
+            self.tokens = self.tokens - page.tokens;
         }
-        while self.first <= second(limit)
-            && let Some(Page { entries, in_order }) = self.pages.front_mut()
-        {
-            if !std::mem::replace(in_order, true) {
-                entries.make_contiguous().sort_unstable();
-            }
-            match entries.front().copied() {
-                Some(soonest) => {
-                    let due = soonest.0 < limit;
-                    self.soonest = soonest.0;
-                    if due {
-                        entries.pop_front();
-                        self.len -= 1;
-                    }
-                    return due.then_some(soonest);
-                }
-                None if self.first == second(limit) => break,
-                None => {
-                    self.pages.pop_front();
-                    self.first += 1;
-                }
-            }
-        }
-        match self.later.first().copied().filter(|(time, _)| *time < limit) {
-            Some(soonest) => {
-                self.later.remove(&soonest);
-                self.len -= 1;
-                Some(soonest)
-            }
-            None => {
-                self.soonest = limit;
-                None
-            }
-        }
-    }
-
-    /// Takes out one of the latest second.
-    pub(super) fn pop_latest(&mut self) -> Option<(Moment, u64)> {
-        let mut latest = self.later.pop_last();
-        while latest.is_none()
-            && let Some(page) = self.pages.back_mut()
-        {
-            latest = page.entries.pop_back();
-            if latest.is_none() {
-                self.pages.pop_back();
-            }
-        }
-        self.len -= usize::from(latest.is_some());
-        latest
-    }
-
-    /// Strikes out all for whom `keep` is false.
-    pub(super) fn retain(&mut self, keep: impl Fn(Moment, u64) -> bool) {
-        self.later.retain(|(time, caller)| keep(*time, *caller));
-        for page in &mut self.pages {
-            page.entries.retain(|(time, caller)| keep(*time, *caller));
-        }
-        self.len = self.later.len() + self.pages.iter().map(|page| page.entries.len()).sum::<usize>();
+        self.start = Moment::from_secs(self.first);
+        self.len -= closed;
+        closed as u64
     }
 }
 
+/// A second in nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
 const fn second(time: Moment) -> u64 {
-    time.as_nanos() / 1_000_000_000
+    time.as_nanos() / SECOND
 }

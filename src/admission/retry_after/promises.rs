@@ -1,42 +1,56 @@
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use super::Reserve;
 use super::calendar::Calendar;
-use crate::units::{Dense, Moment, Tokens};
+use crate::units::{Moment, Tokens};
 
-/// How long after its time an unkept appointment is given up.
+/// How long after its time an appointment is given up at the soonest; with the second that then runs it is.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// The most appointments kept at once (about 10 MB); the latest, to the second, are forgotten first.
+/// The most appointments kept at once; beyond them nobody's is written down.
 const MOST: usize = 100_000;
+
+/// How many callers the row reaches back; the promises to earlier ones are kept aside.
+const ROW: usize = 4 * MOST;
 
 /// The open appointments, and what they taught about how many refused callers come back.
 ///
-/// θ = (1 + came) / (20 + closed): a promise closes when its caller returns, or one second after its time.
+/// θ = (1 + came) / (20 + closed): a promise closes when its caller returns, or when the second in which its time and
+/// [`GRACE`] have passed is over.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
-    by_caller: Dense<(Moment, Tokens)>,
-    /// Every open one, and some that are open no more.
-    by_time: Calendar,
-    open: Tokens,
+    /// The number of the first caller of the row.
+    base: u64,
+    /// What each was told, callers being numbered in the order they come. A promise that is closed stays until it is at
+    /// the front: whether one is open is for the calendar to say.
+    row: VecDeque<Promise>,
+    /// The same for callers who are out of that order.
+    aside: BTreeMap<u64, Promise>,
+    calendar: Calendar,
     came: u64,
     closed: u64,
 }
 
+/// To come at this time with so much work.
+#[derive(Debug, Clone, Copy)]
+struct Promise {
+    time: Moment,
+    tokens: Tokens,
+}
+
+/// Nobody's promise: its time is long over.
+const NONE: Promise = Promise { time: Moment::ZERO, tokens: Tokens::ZERO };
+
 impl Promises {
     /// Closes the promises whose time has passed at `now`.
     pub(crate) fn advance(&mut self, now: Moment) {
-        while let Some((time, caller)) = self.by_time.pop_before(now - GRACE) {
-            if let Some((_, tokens)) = self.by_caller.remove_if(caller, |(promised, _)| *promised == time) {
-                self.open = self.open - tokens;
-                self.closed += 1;
-            }
-        }
+        self.closed += self.calendar.close_before(now - GRACE);
     }
 
     /// Whether `caller` was told to come at or before `now`. If so its promise is closed.
     pub(crate) fn redeem(&mut self, caller: u64, now: Moment) -> bool {
-        let due = self.by_caller.get(caller).is_some_and(|(time, _)| *time <= now);
+        let due = self.get(caller).is_some_and(|promise| promise.time <= now);
         if due {
             self.remove(caller);
             self.closed += 1;
@@ -47,31 +61,40 @@ impl Promises {
 
     /// Notes that `caller` was told to come at `time` with `tokens` of work.
     pub(crate) fn add(&mut self, caller: u64, time: Moment, tokens: Tokens) {
-        self.remove(caller);
-        while self.len() >= MOST
-            && let Some((time, last)) = self.by_time.pop_latest()
-        {
-            if self.stands(time, last) {
-                self.remove(last);
-            }
+        if caller < self.base + self.row.len() as u64 || !self.aside.is_empty() {
+            self.remove(caller);
         }
-        self.by_caller.insert(caller, (time, tokens));
-        self.by_time.add(time, caller);
-        self.open += tokens;
-        if self.by_time.len() > 2 * self.len() + MOST / 100 {
-            let by_caller = &self.by_caller;
-            self.by_time.retain(|time, caller| stands(by_caller, time, caller));
+        if self.len() >= MOST || !self.calendar.add(time, tokens) {
+            return;
+        }
+        let promise = Promise { time, tokens };
+        if self.row.is_empty() {
+            self.base = caller;
+        }
+        match self.place(caller) {
+            Some(place) if place < self.row.len() => self.row[place] = promise,
+            Some(place) if place < self.row.len() + ROW => {
+                while self.row.len() < place {
+                    self.row.push_back(NONE);
+                }
+                self.row.push_back(promise);
+                self.trim();
+            }
+            _ => {
+                self.aside.insert(caller, promise);
+                self.sweep();
+            }
         }
     }
 
     /// Tokens promised and not yet come for.
     pub(crate) const fn open(&self) -> Tokens {
-        self.open
+        self.calendar.tokens()
     }
 
     /// How many are open.
-    pub(crate) fn len(&self) -> usize {
-        self.by_caller.len()
+    pub(crate) const fn len(&self) -> usize {
+        self.calendar.len()
     }
 
     /// θ: the share of refused callers that come back.
@@ -83,20 +106,57 @@ impl Promises {
         (20.0 * reserve.start.get() + self.came as f64) / (20.0 + self.closed as f64)
     }
 
-    fn stands(&self, time: Moment, caller: u64) -> bool {
-        stands(&self.by_caller, time, caller)
+    /// Where in the row `caller` has its place, if it is not before it.
+    fn place(&self, caller: u64) -> Option<usize> {
+        usize::try_from(caller.checked_sub(self.base)?).ok()
+    }
+
+    /// The open promise to `caller`.
+    fn get(&self, caller: u64) -> Option<Promise> {
+        let open = |promise: &&Promise| self.calendar.is_open(promise.time);
+        let in_row = self.place(caller).and_then(|place| self.row.get(place)).filter(open);
+        if in_row.is_some() || self.aside.is_empty() {
+            return in_row.copied();
+        }
+        self.aside.get(&caller).filter(open).copied()
     }
 
     fn remove(&mut self, caller: u64) {
-        if let Some((_, tokens)) = self.by_caller.remove(caller) {
-            self.open = self.open - tokens;
+        let Some(Promise { time, tokens }) = self.get(caller) else { return };
+        self.calendar.remove(time, tokens);
+        let calendar = &self.calendar;
+        let place = self.place(caller);
+        match place.and_then(|place| self.row.get_mut(place)).filter(|it| calendar.is_open(it.time)) {
+            Some(promise) => *promise = NONE,
+            None => {
+                self.aside.remove(&caller);
+            }
         }
     }
-}
 
-/// Whether the promise to `caller` is still the one of `time`.
-fn stands(by_caller: &Dense<(Moment, Tokens)>, time: Moment, caller: u64) -> bool {
-    by_caller.get(caller).is_some_and(|(promised, _)| *promised == time)
+    /// Drops what is closed from the front of the row, and keeps aside what makes it too long.
+    fn trim(&mut self) {
+        while let Some(first) = self.row.front().copied() {
+            let open = self.calendar.is_open(first.time);
+            if open && self.row.len() <= ROW {
+                break;
+            }
+            self.row.pop_front();
+            if open {
+                self.aside.insert(self.base, first);
+            }
+            self.base += 1;
+        }
+        self.sweep();
+    }
+
+    /// Drops what is closed from aside, once that may be half of it.
+    fn sweep(&mut self) {
+        if self.aside.len() > 2 * self.len() + MOST / 100 {
+            let calendar = &self.calendar;
+            self.aside.retain(|_, promise| calendar.is_open(promise.time));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -120,9 +180,9 @@ mod tests {
         for caller in 0..10 {
             assert!(promises.redeem(caller, Moment::from_millis(10_250)));
         }
-        promises.advance(Moment::from_millis(11_000));
-        assert_eq!(promises.len(), 90, "a second of grace");
-        promises.advance(Moment::from_millis(11_001));
+        promises.advance(Moment::from_millis(11_999));
+        assert_eq!(promises.len(), 90, "a second of grace, and what is left of the next");
+        promises.advance(Moment::from_millis(12_000));
         assert_eq!((promises.len(), promises.open()), (0, Tokens::ZERO));
         assert!((promises.returning(&reserve) - 11.0 / 120.0).abs() < 1e-12);
     }
@@ -147,7 +207,8 @@ mod tests {
         for caller in 0..30_000u64 {
             now = now + Duration::from_millis(random(40));
             promises.advance(now);
-            while let Some((time, caller)) = plain.1.first().copied().filter(|(at, _)| *at + GRACE < now) {
+            let over = |at: Moment| (at + GRACE).as_nanos() / 1_000_000_000 < now.as_nanos() / 1_000_000_000;
+            while let Some((time, caller)) = plain.1.first().copied().filter(|(at, _)| over(*at)) {
                 closed += u64::from(plain.remove(caller));
                 assert!(time < now);
             }
@@ -168,18 +229,50 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_are_forgotten_where_there_are_too_many_and_nothing_piles_up() {
+    fn beyond_the_most_nobody_is_written_down_and_nothing_piles_up() {
         let mut promises = Promises::default();
         for caller in 0..2 * MOST as u64 {
             promises.add(caller, Moment::from_millis(1_000 + caller), Tokens::new(1));
         }
         assert_eq!((promises.len(), promises.open()), (MOST, Tokens::new(MOST as u64)));
-        // all but the one that was told last
         promises.advance(Moment::from_millis(MOST as u64 + 3_000));
-        assert!(promises.len() < 1_000, "{} later than the first {MOST}", promises.len());
+        assert_eq!((promises.len(), promises.open()), (0, Tokens::ZERO));
         for told in 0..3 * MOST as u64 {
-            promises.add(7, Moment::from_secs(1_000 + told), Tokens::new(1));
+            promises.add(7, Moment::from_secs(1_000 + told % 1_000), Tokens::new(1));
         }
-        assert!(promises.by_time.len() <= 2 * MOST, "one caller who is told again and again");
+        assert_eq!(promises.len(), 1, "one caller who is told again and again");
+    }
+
+    #[test]
+    fn callers_in_no_order_are_kept_aside_and_the_row_stays_short() {
+        let mut promises = Promises::default();
+        let late = Moment::from_secs(50_000);
+        promises.add(0, late, Tokens::new(1));
+        for caller in 1..3 * ROW as u64 {
+            let now = Moment::from_millis(caller);
+            promises.advance(now);
+            promises.add(caller, now + Duration::from_secs(2), Tokens::new(1));
+            if caller % 3 == 0 {
+                promises.add(caller << 40, now + Duration::from_secs(2), Tokens::new(1));
+            }
+        }
+        assert!(promises.row.len() <= ROW && promises.aside.len() < MOST, "{}", promises.aside.len());
+        assert!(promises.redeem(0, late), "the first is there still");
+        let one = (3 * ROW as u64 - 3) << 40;
+        assert!(promises.redeem(one, late) && !promises.redeem(one, late));
+    }
+
+    #[test]
+    fn a_caller_far_ahead_is_found_when_the_row_has_come_to_it() {
+        let mut promises = Promises::default();
+        let (time, far) = (Moment::from_secs(100), 2 * ROW as u64);
+        promises.add(0, time, Tokens::new(1));
+        promises.add(far, time, Tokens::new(1));
+        assert!(promises.aside.contains_key(&far));
+        promises.add(ROW as u64 - 1, time, Tokens::new(1));
+        promises.add(far + 1, time, Tokens::new(1));
+        promises.add(far, Moment::from_secs(200), Tokens::new(5));
+        assert_eq!((promises.len(), promises.open()), (4, Tokens::new(8)), "told anew, once");
+        assert!(!promises.redeem(far, time) && promises.redeem(far, Moment::from_secs(200)));
     }
 }

@@ -64,12 +64,16 @@ impl Level {
         self.to_tokens(self.level)
     }
 
+    /// Whether `amount` is all there: what [`Self::tokens`] tells, without its division.
+    pub fn holds(&self, amount: Tokens) -> bool {
+        self.level >= self.scaled(amount)
+    }
+
     /// Takes `amount` if it is all there.
     pub fn take(&mut self, amount: Tokens) -> bool {
-        let want = self.scaled(amount);
-        let enough = self.level >= want;
+        let enough = self.holds(amount);
         if enough {
-            self.level -= want;
+            self.charge(amount);
         }
         enough
     }

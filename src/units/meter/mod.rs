@@ -146,6 +146,11 @@ impl Meter {
         each!(self, it => it.tokens())
     }
 
+    /// Whether `amount` can be taken now.
+    pub fn holds(&self, amount: Tokens) -> bool {
+        each!(self, it => it.holds(amount))
+    }
+
     /// Takes `amount` if it is all there.
     pub fn take(&mut self, amount: Tokens) -> bool {
         each!(self, it => it.take(amount))
@@ -252,6 +257,7 @@ mod tests {
                     continue;
                 };
                 prop_assert_eq!(wait.is_zero(), meter.tokens() >= amount);
+                prop_assert_eq!(wait.is_zero(), meter.holds(amount));
                 prop_assert!(meter.supply(wait) >= amount, "the supply function knows of it");
                 if let Some(before) = wait.checked_sub(Duration::from_nanos(1)) {
                     let mut early = meter.clone();

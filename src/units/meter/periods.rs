@@ -61,8 +61,12 @@ impl Periods {
         }
     }
 
+    pub(super) fn holds(&self, amount: Tokens) -> bool {
+        self.tokens() >= amount
+    }
+
     pub(super) fn take(&mut self, amount: Tokens) -> bool {
-        let enough = self.tokens() >= amount;
+        let enough = self.holds(amount);
         if enough {
             self.used += amount;
         }

@@ -44,8 +44,12 @@ impl Sliding {
         self.amount - self.used
     }
 
+    pub(super) fn holds(&self, amount: Tokens) -> bool {
+        self.tokens() >= amount
+    }
+
     pub(super) fn take(&mut self, amount: Tokens) -> bool {
-        let enough = self.tokens() >= amount;
+        let enough = self.holds(amount);
         if enough {
             self.charge(amount);
         }
