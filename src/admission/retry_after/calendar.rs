@@ -2,22 +2,25 @@ use std::collections::VecDeque;
 
 use crate::units::{Moment, Tokens};
 
-/// How many seconds ahead have a page: a day and a half, more than is ever announced.
-const MOST_PAGES: u64 = 1 << 17;
+/// How long a page is, in nanoseconds, as a power of two: a bit over a quarter of a second.
+const PAGE: u32 = 28;
 
-/// How much is promised for which second.
+/// How many pages there are at most: a day and a half, more than is ever announced.
+const MOST_PAGES: u64 = 1 << 19;
+
+/// How much is promised for when, to the page.
 #[derive(Debug, Default)]
 pub(super) struct Calendar {
-    /// The second of the first page; what was promised for an earlier one is closed.
+    /// The number of the first page; what was promised for an earlier one is closed.
     first: u64,
-    /// The first instant of that second.
+    /// The first instant of that page.
     start: Moment,
     pages: VecDeque<Page>,
     len: usize,
     tokens: Tokens,
 }
 
-/// What is promised for one second.
+/// What is promised for the time of one page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Page {
     promises: u32,
@@ -40,9 +43,9 @@ impl Calendar {
         time >= self.start && time > Moment::ZERO
     }
 
-    /// Writes a promise down; false if it is for a second that is over, or too far ahead.
+    /// Writes a promise down; false if it is for a page that is over, or too far ahead.
     pub(super) fn add(&mut self, time: Moment, tokens: Tokens) -> bool {
-        let ahead = second(time).saturating_sub(self.first);
+        let ahead = page(time).saturating_sub(self.first);
         if !self.is_open(time) || ahead >= MOST_PAGES {
             return false;
         }
@@ -60,7 +63,7 @@ impl Calendar {
 
     /// Takes an open promise out.
     pub(super) fn remove(&mut self, time: Moment, tokens: Tokens) {
-        let ahead = second(time).saturating_sub(self.first) as usize;
+        let ahead = page(time).saturating_sub(self.first) as usize;
         if let Some(page) = self.pages.get_mut(ahead).filter(|page| page.promises > 0) {
             page.promises -= 1;
             page.tokens = page.tokens - tokens;
@@ -69,13 +72,13 @@ impl Calendar {
         }
     }
 
-    /// Closes what was promised for the seconds that are over at `limit`; gives how many promises that were.
+    /// Closes the pages that are over at `limit`; gives how many promises that closes.
     pub(super) fn close_before(&mut self, limit: Moment) -> u64 {
-        if limit.nanos_since(self.start) < SECOND {
+        if limit.nanos_since(self.start) < 1 << PAGE {
             return 0;
         }
         let mut closed = 0;
-        let now = second(limit);
+        let now = page(limit);
         while self.first < now {
             let Some(page) = self.pages.pop_front() else {
                 self.first = now;
@@ -85,15 +88,13 @@ impl Calendar {
             closed += page.promises as usize;
             self.tokens = self.tokens - page.tokens;
         }
-        self.start = Moment::from_secs(self.first);
+        self.start = Moment::from_nanos(self.first << PAGE);
         self.len -= closed;
         closed as u64
     }
 }
 
-/// A second in nanoseconds.
-const SECOND: u64 = 1_000_000_000;
-
-const fn second(time: Moment) -> u64 {
-    time.as_nanos() / SECOND
+/// The number of the page `time` lies in.
+pub(super) const fn page(time: Moment) -> u64 {
+    time.as_nanos() >> PAGE
 }

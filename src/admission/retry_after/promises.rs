@@ -5,8 +5,8 @@ use super::Reserve;
 use super::calendar::Calendar;
 use crate::units::{Moment, Tokens};
 
-/// How long after its time an appointment is given up at the soonest; with the second that then runs it is.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long after the page of its time an appointment is given up: with half that page, a second after its time.
+const GRACE: Duration = Duration::from_millis(866);
 
 /// The most appointments kept at once; beyond them nobody's is written down.
 const MOST: usize = 100_000;
@@ -16,8 +16,8 @@ const ROW: usize = 4 * MOST;
 
 /// The open appointments, and what they taught about how many refused callers come back.
 ///
-/// θ = (1 + came) / (20 + closed): a promise closes when its caller returns, or when the second in which its time and
-/// [`GRACE`] have passed is over.
+/// θ = (1 + came) / (20 + closed): a promise closes when its caller returns, or a second after its time, give or take
+/// half a page of the calendar.
 #[derive(Debug, Default)]
 pub(crate) struct Promises {
     /// The number of the first caller of the row.
@@ -163,6 +163,7 @@ impl Promises {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
+    use super::super::calendar::page;
     use super::*;
     use crate::units::Share;
 
@@ -180,9 +181,9 @@ mod tests {
         for caller in 0..10 {
             assert!(promises.redeem(caller, Moment::from_millis(10_250)));
         }
-        promises.advance(Moment::from_millis(11_999));
-        assert_eq!(promises.len(), 90, "a second of grace, and what is left of the next");
-        promises.advance(Moment::from_millis(12_000));
+        promises.advance(Moment::from_millis(10_866));
+        assert_eq!(promises.len(), 90, "a second of grace, less half a page at most");
+        promises.advance(Moment::from_millis(11_135));
         assert_eq!((promises.len(), promises.open()), (0, Tokens::ZERO));
         assert!((promises.returning(&reserve) - 11.0 / 120.0).abs() < 1e-12);
     }
@@ -207,7 +208,7 @@ mod tests {
         for caller in 0..30_000u64 {
             now = now + Duration::from_millis(random(40));
             promises.advance(now);
-            let over = |at: Moment| (at + GRACE).as_nanos() / 1_000_000_000 < now.as_nanos() / 1_000_000_000;
+            let over = |at: Moment| page(at) < page(now - GRACE);
             while let Some((time, caller)) = plain.1.first().copied().filter(|(at, _)| over(*at)) {
                 closed += u64::from(plain.remove(caller));
                 assert!(time < now);
