@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::units::Moment;
-use crate::workload::Span;
+use crate::workload::{ClassId, Span};
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
@@ -30,6 +30,8 @@ pub struct Frame {
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
     classes: usize,
+    /// By class: whether its callers leave before their deadlines.
+    impatient: Vec<bool>,
 }
 
 impl Frame {
@@ -49,6 +51,7 @@ impl Frame {
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
             classes: plan.requests.classes().len(),
+            impatient: plan.requests.classes().iter().map(|class| class.patience < class.deadline).collect(),
             phases,
         }
     }
@@ -65,6 +68,11 @@ impl Frame {
     pub fn begins(&self, index: usize) -> Moment {
         let nanos = self.width.as_nanos().saturating_mul(index as u128);
         Moment::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Whether callers of `class` leave before their deadlines: that they left is nobody's fault.
+    pub fn is_impatient(&self, class: ClassId) -> bool {
+        self.impatient.get(usize::from(class.0)).copied().unwrap_or(false)
     }
 
     /// How many classes the mix has.
@@ -91,6 +99,7 @@ mod tests {
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
             classes: 0,
+            impatient: Vec::new(),
         }
     }
 
