@@ -50,8 +50,7 @@ fn path_of(name: &str) -> PathBuf {
 }
 
 fn plan(name: &str) -> Plan {
-    let loaded =
-        load::read(&path_of(name), &[]).unwrap_or_else(|problem| panic!("{}", problem.render(name)));
+    let loaded = load::read(&path_of(name), &[]).unwrap_or_else(|problem| panic!("{}", problem.render(name)));
     loaded.plan
 }
 
@@ -59,7 +58,10 @@ fn judged(plan: &Plan) -> Judgement {
     let policy = plan.policy().expect("the gateway is our own");
     let (measures, _) = simulate::measure(plan, policy);
     let forecast = Forecast::of(plan);
-    Judgement::of(&Scene { plan, forecast: &forecast, measures: &measures, live: false, setting: None }, false)
+    Judgement::of(
+        &Scene { plan, forecast: &forecast, measures: &measures, live: false, setting: None },
+        false,
+    )
 }
 
 /// What is red, or has no data, in a run.
@@ -102,7 +104,8 @@ fn seeds() -> u64 {
 
 /// Plays a plan as written and as rehearsed, with every seed.
 fn plays(name: &str) {
-    let (_, overload, checks) = SCENARIOS.iter().find(|(known, ..)| *known == name).expect("it is in the table");
+    let (_, overload, checks) =
+        SCENARIOS.iter().find(|(known, ..)| *known == name).expect("it is in the table");
     let applies: Vec<&str> = OVERLOAD.iter().filter(|_| *overload).chain(*checks).copied().collect();
     let written = plan(name);
     let rehearsed = written.rehearsed();

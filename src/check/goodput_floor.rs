@@ -20,7 +20,7 @@ pub(super) const KIND: Kind = Kind {
 
 fn judge(scene: &Scene<'_>) -> Finding {
     let (limit, measures) = (scene.part(&KIND), scene.measures);
-    let Steady { seconds, tokens, attempts, capacity } = Steady::of(scene);
+    let Steady { is_planned, seconds, tokens, attempts, capacity } = Steady::of(scene);
     let mean_hold = scene.forecast.basis.mean_hold;
     let floor = capacity * limit;
     let draft = KIND.draft(format!(
@@ -31,8 +31,9 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if measures.frame.event.is_none() {
         return draft.not_applicable("the plan has no event");
     }
-    if capacity <= 0.0 {
-        return draft.not_applicable("faults of the provider leave the event no steady part in which it serves");
+    if !is_planned {
+        return draft
+            .not_applicable("faults of the provider leave the event no steady part in which it serves");
     }
     if attempts == 0 {
         return draft.no_data("nothing came due in the event's steady part");
@@ -52,6 +53,8 @@ fn judge(scene: &Scene<'_>) -> Finding {
 /// The event's steady part.
 #[derive(Default)]
 struct Steady {
+    /// Whether there is one, by the plan alone.
+    is_planned: bool,
     seconds: f64,
     /// Tokens held for answers in time.
     tokens: u64,
@@ -69,29 +72,30 @@ impl Steady {
         let (provider, turns) = (&scene.plan.provider, scene.plan.provider.turns());
         let deadlines = scene.plan.requests.classes().iter().map(|class| class.deadline);
         let around = deadlines.max().unwrap_or_default();
-        let mut steady = Self::default();
-        let (mut index, mut windows, mut granted, mut offered) = (frame.window(from), 0u32, 0.0, 0u64);
         let seen: Vec<_> = scene.measures.windows.iter().collect();
-        let until = event.end.min(scene.measures.end.max(event.start));
-        while frame.begins(index + 1) <= until {
+        let (mut steady, mut windows, mut parts, mut offered) = (Self::default(), 0u32, 0.0, 0u64);
+        let mut index = frame.window(from);
+        while frame.begins(index + 1) <= event.end {
             let begins = frame.begins(index);
             let unsteady = |turn: &Moment| begins + around >= *turn && begins <= *turn + around;
             let part = provider.part_at(begins);
             if begins >= from && part > 0.0 && !turns.iter().any(unsteady) {
-                windows += 1;
-                granted += forecast.capacity_per_min / 60.0 * part;
+                steady.is_planned = true;
                 if let Some(window) = seen.get(index) {
+                    windows += 1;
+                    parts += part;
+                    offered += window.offered;
                     steady.tokens += window.goodput_tokens.get();
                     steady.attempts += window.attempts;
-                    offered += window.offered;
                 }
             }
             index += 1;
         }
-        steady.seconds = (frame.width * windows).as_secs_f64();
         if windows > 0 {
-            let came = if offered > 0 { offered as f64 / steady.seconds } else { f64::MAX };
-            steady.capacity = came.min(granted / f64::from(windows));
+            steady.seconds = (frame.width * windows).as_secs_f64();
+            let granted = forecast.capacity_per_min / 60.0 * (parts / f64::from(windows));
+            let came = offered as f64 / steady.seconds;
+            steady.capacity = if forecast.overload() { granted } else { came.min(granted) };
         }
         steady
     }

@@ -30,7 +30,8 @@ fn judge(scene: &Scene<'_>) -> Finding {
     }
     let retries = |class: &Class| class.weight == 0 || matches!(class.on_refusal, OnRefusal::Retry(_));
     if scene.plan.requests.classes().iter().all(retries) {
-        return draft.not_applicable("every caller tries again by its own rule: none comes back exactly as told");
+        return draft
+            .not_applicable("every caller tries again by its own rule: none comes back exactly as told");
     }
     if refusals.announced.count() == 0 {
         return draft.not_applicable("no refusal announced a time to wait");

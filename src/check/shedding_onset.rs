@@ -43,7 +43,8 @@ fn judge(scene: &Scene<'_>) -> Finding {
     let expected = scene.forecast.queue_bound.effective.requests as f64;
     let fails = |turn: &Moment| event.contains(*turn) && scene.plan.provider.part_at(*turn) < 1.0;
     if scene.forecast.onset.is_none() && scene.plan.provider.turns().iter().any(fails) {
-        return draft.not_applicable("it is a fault of the provider that decides here whether anybody is refused");
+        return draft
+            .not_applicable("it is a fault of the provider that decides here whether anybody is refused");
     }
     match (scene.forecast.onset, scene.measures.onset) {
         (None, None) => draft.not_applicable("the event offers no more than is served"),
@@ -144,7 +145,8 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
 /// How many of other kinds may come before the next of the kind that is refused first, but for one run in two thousand.
 fn others(scene: &Scene<'_>, onset: &Onset) -> u64 {
     let plan = scene.plan.as_in_event();
-    let (strict, lanes) = plan.policy().map_or((false, false), |policy| (policy.tiers.strict, policy.share.separate()));
+    let (strict, lanes) =
+        plan.policy().map_or((false, false), |policy| (policy.tiers.strict, policy.share.separate()));
     let first = plan.requests.class(onset.class);
     let alike = |class: &Class| {
         class.deadline == first.deadline

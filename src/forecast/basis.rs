@@ -188,7 +188,8 @@ pub(super) fn variance(plan: &Plan, mean: f64, square: f64) -> f64 {
 fn least_share(plan: &Plan) -> f64 {
     let Some(policy) = plan.policy().filter(|policy| policy.share.separate()) else { return 1.0 };
     let weights = policy.tenants.iter().map(|tenant| f64::from(tenant.weight.max(1)));
-    let (sum, least) = weights.fold((0.0, f64::MAX), |(sum, least), weight| (sum + weight, weight.min(least)));
+    let (sum, least) =
+        weights.fold((0.0, f64::MAX), |(sum, least), weight| (sum + weight, weight.min(least)));
     if sum > 0.0 { least / sum } else { 1.0 }
 }
 

@@ -157,11 +157,17 @@ impl Admission {
     /// The lane of a tenant's promises, and the part of the drain that is its own while all others wait too.
     fn lane(&self, tenant: TenantId) -> (usize, f64) {
         let lane = usize::from(tenant.0) % self.promises.len();
-        let Some(own) = self.config.tenants.get(usize::from(tenant.0)).filter(|_| self.promises.len() > 1) else {
+        let Some(own) = self.config.tenants.get(usize::from(tenant.0)).filter(|_| self.promises.len() > 1)
+        else {
             return (lane, 1.0);
         };
         let all: f64 = self.config.tenants.iter().map(|tenant| f64::from(tenant.weight.max(1))).sum();
         (lane, f64::from(own.weight.max(1)) / all)
+    }
+
+    /// What a refused caller is told besides a time to wait: see [`Config::should_retry`].
+    pub fn should_retry(&self, told: Option<Duration>) -> Option<bool> {
+        self.config.should_retry(told)
     }
 
     /// The calls whose end nobody knows, the one whose lease ends first before the others.
