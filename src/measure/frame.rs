@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::units::Moment;
-use crate::workload::Span;
+use crate::workload::{ClassId, Span};
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
@@ -29,7 +29,10 @@ pub struct Frame {
     pub end: Moment,
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
-    classes: usize,
+    /// By class: whether its callers leave before their deadlines.
+    impatient: Vec<bool>,
+    /// By class, the longest wait its callers keep; `None` where there is no such limit.
+    keeps: Vec<Option<Duration>>,
 }
 
 impl Frame {
@@ -48,7 +51,8 @@ impl Frame {
             before,
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
-            classes: plan.requests.classes().len(),
+            impatient: plan.requests.classes().iter().map(|class| class.patience < class.deadline).collect(),
+            keeps: plan.requests.classes().iter().map(|class| class.on_refusal.keeps()).collect(),
             phases,
         }
     }
@@ -67,9 +71,19 @@ impl Frame {
         Moment::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// Whether callers of `class` leave before their deadlines: that they left is nobody's fault.
+    pub fn is_impatient(&self, class: ClassId) -> bool {
+        self.impatient.get(usize::from(class.0)).copied().unwrap_or(false)
+    }
+
     /// How many classes the mix has.
     pub const fn classes(&self) -> usize {
-        self.classes
+        self.keeps.len()
+    }
+
+    /// Whether callers of `class` do not keep a wait of `told`: their clients give up, or come early.
+    pub fn is_overlong(&self, class: ClassId, told: Duration) -> bool {
+        self.keeps.get(usize::from(class.0)).copied().flatten().is_some_and(|most| told > most)
     }
 
     /// The phase `at` lies in; the last one after the end.
@@ -90,7 +104,8 @@ mod tests {
             before: None,
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
-            classes: 0,
+            impatient: Vec::new(),
+            keeps: Vec::new(),
         }
     }
 
