@@ -18,10 +18,15 @@ mod accounting;
 mod backlog_drain;
 mod finding;
 mod goodput_floor;
+mod kendall;
 mod memory_ceiling;
+mod predicted;
 mod quiet;
 mod quota_respected;
+mod retry_after_calibrated;
+mod retry_after_follows_state;
 mod retry_after_honoured;
+mod retry_after_no_echo;
 mod retry_after_parseable;
 mod retry_after_present;
 mod retry_after_usable;
@@ -48,7 +53,10 @@ pub const ALL: &[Kind] = &[
     shedding_shape::KIND,
     retry_after_present::KIND,
     retry_after_parseable::KIND,
+    retry_after_follows_state::KIND,
+    retry_after_calibrated::KIND,
     retry_after_honoured::KIND,
+    retry_after_no_echo::KIND,
     retry_after_usable::KIND,
     memory_ceiling::KIND,
     backlog_drain::KIND,
@@ -144,6 +152,16 @@ impl Scene<'_> {
             Some(Limit::Size(bytes)) => Some(bytes),
             _ => None,
         }
+    }
+
+    /// Why a crowd of refused callers cannot be judged: too few of them were forecast.
+    fn no_crowd(&self) -> Option<String> {
+        /// Fewer say nothing about how they are spread.
+        const LEAST: f64 = 20.0;
+        let forecast = self.forecast;
+        let refused = forecast.shed_share * forecast.basis.offered * forecast.basis.lasts.as_secs_f64();
+        (refused < LEAST)
+            .then(|| format!("{} refusals were forecast: too few to judge", words::number(refused)))
     }
 
     /// What is to be said where nobody was refused: nothing to judge on a quiet day, missing data in an overload.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{
     Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Streams, Told,
-    Trouble, UnsentBy, Upstream, Vital, Vitals, Windows,
+    Trouble, UnsentBy, Upstream, Vital, Vitals, Waits, Windows,
 };
 use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Outcome, Record};
 use crate::plan::Plan;
@@ -68,6 +68,8 @@ pub struct Measures {
     pub returns: Returns,
     /// What they were told beside how long they waited: a sample.
     pub told: Told,
+    /// What refused callers were told over time, and where that brings them.
+    pub waits: Waits,
     /// What reached the provider.
     pub upstream: Upstream,
     /// Queue depth seen from outside.
@@ -105,6 +107,7 @@ impl Measures {
             refusals: Refusals::default(),
             returns: Returns::default(),
             told: Told::default(),
+            waits: Waits::default(),
             upstream: Upstream::default(),
             depths: Depths::default(),
             vitals: Vitals::default(),
@@ -150,6 +153,7 @@ impl Measures {
         self.refusals.record(record, &self.frame, self.depths.drained, &mut self.examples);
         self.returns.record(record, &self.frame, &mut self.examples);
         self.told.record(record);
+        self.waits.record(record, &self.frame);
         self.shed(record);
         self.upstream.forwards += u64::from(record.upstream_attempts);
         self.upstream.refused += u64::from(record.upstream_refusals);
@@ -313,6 +317,7 @@ impl Measures {
         self.refusals.add(&other.refusals);
         self.returns.add(&other.returns);
         self.told.add(&other.told);
+        self.waits.add(&other.waits);
         self.upstream.add(&other.upstream);
         self.depths.add(&other.depths);
         self.vitals.add(&other.vitals);

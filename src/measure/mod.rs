@@ -26,6 +26,7 @@ mod tests;
 mod told;
 mod unsent;
 mod vitals;
+mod waits;
 mod windows;
 
 pub use counts::{Counts, PerClass, Upstream};
@@ -42,7 +43,8 @@ pub use returns::{Returns, Tally};
 pub use said::{Gauged, Said};
 pub use snapshot::{Recent, Snapshot};
 pub use streams::Streams;
-pub use told::{Returned, Told};
+pub use told::{Returned, Telling, Told};
 pub use unsent::UnsentBy;
 pub use vitals::{Memory, Pings, Vital, Vitals};
+pub use waits::{Door, Wait, Waits};
 pub use windows::{Window, Windows};

@@ -274,8 +274,17 @@ pub struct RetryAfterPart {
     /// Of these, those that say not to try again (`x-should-retry: false`).
     #[serde(default)]
     pub marked: u64,
+    /// The most refusals that announced a time in one window.
+    #[serde(default)]
+    pub busiest_told: u64,
+    /// The most callers who were told to come back in one window, and no later than an hour.
+    #[serde(default)]
+    pub busiest_back: u64,
     /// Callers that came back as told.
     pub probes: ProbesPart,
+    /// The share of fresh callers answered in time, in the windows of the event in which probes came back.
+    #[serde(default)]
+    pub fresh_share: Option<f64>,
     /// Some of them, at most 400: a sample.
     #[serde(default)]
     pub returned: Vec<ReturnPart>,
