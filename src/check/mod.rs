@@ -13,6 +13,7 @@ use crate::forecast::Forecast;
 use crate::measure::Measures;
 use crate::plan::{CheckOverride, Limit, Plan};
 use crate::units::Bytes;
+use crate::workload::{Class, OnRefusal};
 
 mod accounting;
 mod backlog_drain;
@@ -162,6 +163,15 @@ impl Scene<'_> {
         let refused = forecast.shed_share * forecast.basis.offered * forecast.basis.lasts.as_secs_f64();
         (refused < LEAST)
             .then(|| format!("{} refusals were forecast: too few to judge", words::number(refused)))
+    }
+
+    /// Whether no caller of the plan comes back as told: all of them give up, or try again whatever they are told.
+    fn nobody_heeds(&self) -> bool {
+        let heeds = |class: &Class| match class.on_refusal {
+            OnRefusal::GiveUp => self.plan.probes.every > 0,
+            OnRefusal::Retry(_) => !class.on_refusal.heeds().is_zero(),
+        };
+        !self.plan.requests.classes().iter().any(|class| class.weight > 0 && heeds(class))
     }
 
     /// What is to be said where nobody was refused: nothing to judge on a quiet day, missing data in an overload.

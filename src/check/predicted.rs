@@ -1,15 +1,18 @@
 //! What a gateway that keeps to its declared strategy would tell a refused caller, computed from what is seen
 //! outside.
 //!
-//! - `appointment`: max(time until room, θ·open/(reserve·r)). The book of open promises is kept anew, window by
-//!   window, from the refusals that were seen and the times they *should* have been told: the announced ones are what
-//!   is judged, and a gateway that announces one second for all would keep its own book empty. θ is the declared
-//!   start, and learned as the strategy does from those who came again.
-//! - `room`: (depth met + hold − A)/r, A the bound for a fresh caller.
+//! - `appointment`: θ·open/(reserve·r). The book of open promises is kept anew, window by window, from the refusals
+//!   that were seen and the times they *should* have been told: the announced ones are what is judged, and a gateway
+//!   that announces one second for all would keep its own book empty. θ is the declared start, and learned as the
+//!   strategy does from those who came again. (The time until there is room, which it never goes below, is that of
+//!   one hold where the queue stands at its bound.)
+//! - `room`: (depth met + hold − A)/r, A the least of such sums at which one of the class was refused.
 //! - `drain`, and any strategy that is not known: depth met/r, the state there is to follow.
 //!
 //! A header in whole seconds can say no more than whole seconds, so these are rounded up to them, and are at least
 //! one.
+
+use std::collections::BTreeMap;
 
 use super::Scene;
 use crate::admission::retry_after::Reserve;
@@ -20,8 +23,8 @@ use crate::measure::{Frame, Telling, Wait};
 pub(super) struct Predicted<'a> {
     frame: &'a Frame,
     by: By,
-    /// A: tokens that may stand before a fresh caller and it.
-    room: f64,
+    /// By class, the least depth, with its own hold, at which a caller was refused: there its bound is.
+    bounds: BTreeMap<u16, u64>,
     /// r: tokens a second.
     drain: f64,
 }
@@ -49,18 +52,24 @@ impl<'a> Predicted<'a> {
             Some((None, "room")) => By::Room,
             _ => By::Depth,
         };
-        let room = forecast.queue_bound.effective.tokens as f64;
-        Self { frame: &measures.frame, by, room, drain }
+        let mut bounds = BTreeMap::new();
+        for (_, telling) in measures.told.tellings().filter(|(_, telling)| !telling.throttled) {
+            let needed = (telling.met + telling.hold).get();
+            bounds
+                .entry(telling.class)
+                .and_modify(|least: &mut u64| *least = needed.min(*least))
+                .or_insert(needed);
+        }
+        Self { frame: &measures.frame, by, bounds, drain }
     }
 
     /// The whole seconds `telling` should have said.
     pub(super) fn seconds(&self, telling: &Telling) -> u64 {
-        let (met, hold) = (telling.met.get() as f64, telling.hold.get() as f64);
-        let until_room = (met + hold - self.room).max(0.0) / self.drain;
+        let bound = self.bounds.get(&telling.class).copied().unwrap_or(0);
         let seconds = match &self.by {
-            By::Turns(turns) => until_room.max(self.turn(turns, telling)),
-            By::Room => until_room,
-            By::Depth => met / self.drain,
+            By::Turns(turns) => self.turn(turns, telling),
+            By::Room => (telling.met + telling.hold).get().saturating_sub(bound) as f64 / self.drain,
+            By::Depth => telling.met.get() as f64 / self.drain,
         };
         (seconds.ceil() as u64).max(1)
     }

@@ -18,6 +18,7 @@
 
 use super::{Finding, Kind, Scene, Standard, words};
 use crate::measure::{Door, Measures, Telling, Wait};
+use crate::workload::{Class, OnRefusal};
 
 pub(super) const KIND: Kind = Kind {
     id: "retry_after.calibrated",
@@ -50,9 +51,9 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if let Some(why) = scene.no_crowd() {
         return draft.not_applicable(why);
     }
-    if kept && scene.plan.probes.every == 0 {
-        return draft
-            .not_applicable("the plan sends no probes: nobody comes back for whom something is kept");
+    let probing = |class: &Class| class.weight > 0 && class.on_refusal == OnRefusal::GiveUp;
+    if kept && (scene.plan.probes.every == 0 || !scene.plan.requests.classes().iter().any(probing)) {
+        return draft.not_applicable("the plan has no probes, and so nobody for whom something is kept");
     }
     if kept && measures.waits.as_slice().iter().all(|wait| wait.probes == 0) {
         return draft.no_data("no probe came back, for whom something is kept");

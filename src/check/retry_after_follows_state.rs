@@ -38,6 +38,9 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if measures.refusals.announced.count() == 0 {
         return draft.not_applicable("no refusal announced a time to wait");
     }
+    if scene.nobody_heeds() {
+        return draft.not_applicable("no caller comes back as told");
+    }
     if let Some(why) = scene.no_crowd() {
         return draft.not_applicable(why);
     }

@@ -19,6 +19,8 @@ pub struct FramePhase {
 /// What the refused callers of a class do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Caller {
+    /// The longest wait after which they come when they were told to; nothing if they heed none.
+    heeds: Duration,
     /// The longest wait they keep; `None` where there is no such limit.
     keeps: Option<Duration>,
     /// Whether they give up, but for the probes among them.
@@ -27,7 +29,11 @@ struct Caller {
 
 impl Caller {
     fn of(class: &Class) -> Self {
-        Self { keeps: class.on_refusal.keeps(), gives_up: class.on_refusal == OnRefusal::GiveUp }
+        Self {
+            heeds: class.on_refusal.heeds(),
+            keeps: class.on_refusal.keeps(),
+            gives_up: class.on_refusal == OnRefusal::GiveUp,
+        }
     }
 }
 
@@ -46,6 +52,8 @@ pub struct Frame {
     pub width: Duration,
     /// What refused callers do, by class.
     callers: Vec<Caller>,
+    /// By class: whether its callers leave before their deadlines.
+    impatient: Vec<bool>,
 }
 
 impl Frame {
@@ -68,6 +76,7 @@ impl Frame {
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
             callers: plan.requests.classes().iter().map(Caller::of).collect(),
+            impatient: plan.requests.classes().iter().map(|class| class.patience < class.deadline).collect(),
             phases,
         }
     }
@@ -86,6 +95,11 @@ impl Frame {
         Moment::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// Whether callers of `class` leave before their deadlines: that they left is nobody's fault.
+    pub fn is_impatient(&self, class: ClassId) -> bool {
+        self.impatient.get(usize::from(class.0)).copied().unwrap_or(false)
+    }
+
     /// How many classes the mix has.
     pub const fn classes(&self) -> usize {
         self.callers.len()
@@ -94,6 +108,11 @@ impl Frame {
     /// Whether callers of `class` do not keep a wait of `told`: their clients give up, or come early.
     pub fn is_overlong(&self, class: ClassId, told: Duration) -> bool {
         self.callers.get(usize::from(class.0)).and_then(|them| them.keeps).is_some_and(|most| told > most)
+    }
+
+    /// Whether callers of `class`, if they come again, come after a wait of `told` when they were told it.
+    pub fn heeds(&self, class: ClassId, told: Duration) -> bool {
+        self.callers.get(usize::from(class.0)).is_some_and(|them| told <= them.heeds)
     }
 
     /// Whether callers of `class` give up when they are refused, but for the probes among them.
@@ -120,6 +139,7 @@ mod tests {
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
             callers: Vec::new(),
+            impatient: Vec::new(),
         }
     }
 

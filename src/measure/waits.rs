@@ -52,7 +52,7 @@ pub struct Wait {
     pub fresh_kept: u64,
     /// Probes due back in it.
     pub probes: u64,
-    /// Callers who came again in it, probes and others.
+    /// Callers who came again in it, probes and others who heed what they are told.
     pub came: u64,
     /// Refusals for scarcity in it that announced a time.
     pub told: u64,
@@ -62,7 +62,7 @@ pub struct Wait {
     pub due_back: u64,
     /// The holds of those of them who give up: but for the probes, who are one in so many of these.
     pub asked_back: Tokens,
-    /// The holds of those of them who do come, by a rule of their own.
+    /// The holds of those of them who do come by a rule of their own, and then.
     pub coming_back: Tokens,
     /// Whether probes were let in when they came back.
     pub probed: Door,
@@ -117,7 +117,7 @@ impl Waits {
             due.fresh += 1;
             due.fresh_kept += u64::from(record.outcome == Outcome::Completed);
         } else {
-            due.came += 1;
+            due.came += u64::from(frame.heeds(record.class, Duration::from_nanos(1)));
             due.probes += u64::from(record.probe);
         }
         if let Some(sent) = record.sent {
@@ -152,7 +152,9 @@ impl Waits {
         let there = self.at(frame, back);
         there.due_back += 1;
         if record.again {
-            there.coming_back += record.hold;
+            if frame.heeds(record.class, told) {
+                there.coming_back += record.hold;
+            }
         } else if record.attempt.nth == 0 && record.outcome == Outcome::Shed && frame.gives_up(record.class) {
             there.asked_back += record.hold;
         }

@@ -145,11 +145,8 @@ fn each_strategy_is_held_to_what_it_goes_by() {
         assert_eq!(follows(strategy, |_| 74, |_| 9), Verdict::NotApplicable, "{strategy}");
     }
     assert_eq!(follows("=room", deeper, |n| 1 + (n * 2).saturating_sub(64) / 3), Verdict::Pass);
-    assert_eq!(
-        follows("=room", |n| 10 + n / 2, |_| 1),
-        Verdict::NotApplicable,
-        "there is room for all of them"
-    );
+    assert_eq!(follows("=room", deeper, |_| 1), Verdict::Fail);
+    assert_eq!(follows("=room", |_| 60, |_| 1), Verdict::NotApplicable);
 }
 
 #[test]
@@ -196,6 +193,17 @@ fn where_nobody_returns_or_nothing_is_announced_there_is_nothing_to_judge() {
     for id in ["retry_after.follows_state", "retry_after.calibrated", "retry_after.no_echo"] {
         assert_eq!(simulated(&plan, &few, id).verdict, Verdict::NoData, "{id}");
     }
+}
+
+#[test]
+fn who_heeds_no_retry_after_is_no_echo_of_it() {
+    let sets =
+        |honour: &str| format!("requests.ask.on_refusal={{ retry: {{ attempts: 3, honour: {honour} }} }}");
+    let plan = flash(&[&sets("false")]);
+    let found = verdicts(&plan, &measured(&plan));
+    assert_eq!(found[..4], [Verdict::NotApplicable; 4]);
+    let plan = flash(&[&sets("true")]);
+    assert_eq!(simulated(&plan, &measured(&plan), "retry_after.follows_state").verdict, Verdict::Pass);
 }
 
 #[test]
