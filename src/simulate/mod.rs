@@ -15,7 +15,7 @@ mod timers;
 mod world;
 
 pub use drained::{NeverDrains, until_drained};
-pub use replay::{Agreement, Met, Mismatch, Recorded, replay};
+pub use replay::{Agreement, Mismatch, Misses, Recorded, Replay};
 pub use rounds::{NoRounds, RoundClass, Rounds, rounds};
 pub use summary::{COLUMNS, Column, Summary};
 
