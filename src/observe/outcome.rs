@@ -7,6 +7,7 @@ use crate::units::Moment;
 pub(super) struct Ending {
     pub(super) outcome: Outcome,
     pub(super) status: Option<u16>,
+    pub(super) reason: Option<Reason>,
     pub(super) broken: Option<Broken>,
     pub(super) retry_after: Option<RetryAfter>,
     pub(super) shape: Result<(), String>,
@@ -16,7 +17,15 @@ pub(super) struct Ending {
 impl Ending {
     /// An end without an answer.
     pub(super) const fn bare(outcome: Outcome) -> Self {
-        Self { outcome, status: None, broken: None, retry_after: None, shape: Ok(()), streamed: None }
+        Self {
+            outcome,
+            status: None,
+            reason: None,
+            broken: None,
+            retry_after: None,
+            shape: Ok(()),
+            streamed: None,
+        }
     }
 
     /// An end without a whole answer.
@@ -58,6 +67,7 @@ pub(super) fn of(
     Ending {
         outcome,
         status: Some(answer.status),
+        reason: answer.reason,
         broken: None,
         retry_after: answer.retry_after.clone(),
         shape: answer.shape.clone(),

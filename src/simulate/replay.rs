@@ -11,11 +11,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 mod agreement;
+mod following;
 mod recorded;
 #[cfg(test)]
 mod tests;
 
 pub use agreement::{Agreement, Mismatch, Misses};
+pub use following::Following;
 pub use recorded::Recorded;
 
 use self::recorded::Answers;
@@ -203,7 +205,9 @@ impl World {
                 Some(Event::Failed { id, how: Failure::Unknown })
             }
             // it never was at the provider, whatever is thought here
-            Due::Leave(id) if self.open.get(id.0).is_some_and(|open| open.recorded.expired && open.called) => {
+            Due::Leave(id)
+                if self.open.get(id.0).is_some_and(|open| open.recorded.expired && open.called) =>
+            {
                 self.open.remove(id.0);
                 Some(Event::Settled { id, used: Some(Tokens::ZERO), answer: None })
             }

@@ -61,8 +61,7 @@ impl Answers {
         let trace = plan.load.arrivals.trace().is_some();
         Self {
             service: plan.provider.service.clone(),
-            trace: trace
-                .then(|| (Box::new(Schedule::new(&plan.load, &plan.requests)), VecDeque::new())),
+            trace: trace.then(|| (Box::new(Schedule::new(&plan.load, &plan.requests)), VecDeque::new())),
             first: 0,
             plan: plan.clone(),
         }
