@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, header};
 use serde::Serialize;
 
 use super::body::Body;
-use super::refusal::{Kind, Refusal};
+use super::refusal::{Comeback, Kind, Refusal};
 use crate::admission::Limit;
 use crate::provider::wire::headers as names;
 
@@ -112,8 +112,13 @@ impl Refusal {
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if let Some(span) = self.retry_after() {
+        let Comeback { after, should_retry } = self.back();
+        if let Some(span) = after {
             headers.insert(header::RETRY_AFTER, whole_seconds(span).into());
+        }
+        if let Some(again) = should_retry {
+            headers
+                .insert(names::SHOULD_RETRY, HeaderValue::from_static(if again { "true" } else { "false" }));
         }
         if let Self::Method { allowed } = self {
             headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
@@ -161,16 +166,20 @@ mod tests {
     }
 
     fn throttled(limit: Limit) -> Refusal {
-        Refusal::Throttled { tenant: "re\u{1b}tail".into(), limit, retry_after: Duration::from_millis(2_001) }
+        Refusal::Throttled {
+            tenant: "re\u{1b}tail".into(),
+            limit,
+            back: Comeback::after(Duration::from_millis(2_001)),
+        }
     }
 
     /// One of each.
     fn all() -> Vec<Refusal> {
-        let some = Some(Duration::from_secs(3));
+        let back = Comeback::after(Duration::from_secs(3));
         let expired = [Expiry::Deadline, Expiry::Upstream, Expiry::Delay, Expiry::Evicted];
-        let mut all: Vec<_> = expired.map(|why| Refusal::Expired { why, retry_after: some }).into();
+        let mut all: Vec<_> = expired.map(|why| Refusal::Expired { why, back }).into();
         all.extend([
-            Refusal::Shed { retry_after: some },
+            Refusal::Shed { back },
             throttled(Limit::TenantTokens),
             Refusal::NeverFits { hold: Tokens::new(9_000), most: Tokens::new(7_500), limit: Limit::Tokens },
             Refusal::Running,
@@ -189,16 +198,27 @@ mod tests {
 
     #[test]
     fn a_refusal_for_scarcity_says_when_to_come_back_in_whole_seconds() {
-        let shed = |ms| read(&Refusal::Shed { retry_after: Some(Duration::from_millis(ms)) });
+        let shed = |ms| read(&Refusal::Shed { back: Comeback::after(Duration::from_millis(ms)) });
         assert_eq!(shed(11_001).1.as_deref(), Some("12"));
         assert_eq!(shed(11_000).1.as_deref(), Some("11"));
         assert_eq!(shed(0).1.as_deref(), Some("1"), "SDKs take 0 for `at once`");
-        let (status, retry, document) = read(&Refusal::Shed { retry_after: None });
+        let (status, retry, document) = read(&Refusal::Shed { back: Comeback::NOTHING_SAID });
         assert_eq!((status, retry), (503, None));
         assert_eq!(document["reason"], "shed");
         assert!(document["type"].as_str().unwrap().ends_with("#temporary-reduced-capacity"));
         assert_eq!(document["error"]["code"], "server_is_overloaded");
         assert_eq!(whole_seconds(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_wait_that_nobody_keeps_says_not_to_try_again() {
+        let sign = |should_retry| {
+            let back = Comeback { should_retry, ..Comeback::after(Duration::from_secs(61)) };
+            let answer = Refusal::Shed { back }.response(&Dialect::OpenAi);
+            answer.headers().get(names::SHOULD_RETRY).map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(sign(Some(false)).as_deref(), Some("false"));
+        assert_eq!(sign(None), None);
     }
 
     #[test]

@@ -8,15 +8,34 @@ use super::metrics::Outcome;
 use crate::admission::{Expiry, Limit};
 use crate::units::{Bytes, Tokens};
 
+/// When a refused caller shall come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Comeback {
+    /// After so long; `None` if nothing is said.
+    pub(crate) after: Option<Duration>,
+    /// Whether to try again at all (`x-should-retry`), where that is said.
+    pub(crate) should_retry: Option<bool>,
+}
+
+impl Comeback {
+    /// After `span`, without a word on whether to try again.
+    pub(super) const fn after(span: Duration) -> Self {
+        Self { after: Some(span), should_retry: None }
+    }
+
+    /// At any time.
+    pub(super) const NOTHING_SAID: Self = Self { after: None, should_retry: None };
+}
+
 /// Why a request is not answered by the provider. How it is written is [`super::problem`]'s part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Refused at once for scarcity.
-    Shed { retry_after: Option<Duration> },
+    Shed { back: Comeback },
     /// Refused at once for entitlement: its tenant is over a limit of its own.
-    Throttled { tenant: Rc<str>, limit: Limit, retry_after: Duration },
+    Throttled { tenant: Rc<str>, limit: Limit, back: Comeback },
     /// It waited in vain.
-    Expired { why: Expiry, retry_after: Option<Duration> },
+    Expired { why: Expiry, back: Comeback },
     /// It could never fit.
     NeverFits { hold: Tokens, most: Tokens, limit: Limit },
     /// The same operation already runs.
@@ -87,12 +106,11 @@ impl Refusal {
     }
 
     /// When to come back, if ever.
-    pub(super) const fn retry_after(&self) -> Option<Duration> {
+    pub(super) const fn back(&self) -> Comeback {
         match self {
-            Self::Shed { retry_after } | Self::Expired { retry_after, .. } => *retry_after,
-            Self::Throttled { retry_after, .. } => Some(*retry_after),
-            Self::Running => Some(RUNNING),
-            _ => None,
+            Self::Shed { back } | Self::Expired { back, .. } | Self::Throttled { back, .. } => *back,
+            Self::Running => Comeback::after(RUNNING),
+            _ => Comeback::NOTHING_SAID,
         }
     }
 

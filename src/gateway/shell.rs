@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use super::metrics::{CallEnd, Counts, Holdings, Outcome};
-use super::refusal::Refusal;
+use super::refusal::{Comeback, Refusal};
 use super::reply::{Reply, Stored};
 use super::runs::Runs;
 use super::ticket::{Ticket, Word};
@@ -264,16 +264,20 @@ impl Shell {
     /// What an effect says to which request; `tenant` is that of the one that arrives. What concerns no request is done.
     fn verdict(&self, state: &mut State, effect: Effect, tenant: Option<TenantId>) -> Option<(Id, Verdict)> {
         let refuse = |id, refusal| Some((id, Verdict::Refuse(refusal)));
+        let machine = &state.machine;
+        let back = |after| Comeback { after, should_retry: machine.should_retry(after) };
         match effect {
             Effect::Forward { id, .. } => Some((id, Verdict::Forward)),
-            Effect::Shed { id, retry_after } => refuse(id, Refusal::Shed { retry_after }),
+            Effect::Shed { id, retry_after } => refuse(id, Refusal::Shed { back: back(retry_after) }),
             Effect::Throttle { id, limit, retry_after } => {
                 let name = tenant.and_then(|tenant| self.tenants.get(usize::from(tenant.0)).cloned());
-                refuse(id, Refusal::Throttled { tenant: name.unwrap_or_default(), limit, retry_after })
+                let (tenant, back) = (name.unwrap_or_default(), back(Some(retry_after)));
+                refuse(id, Refusal::Throttled { tenant, limit, back })
             }
             Effect::Expire { id, why, retry_after } => {
+                let back = back(retry_after);
                 state.counts.expired(why);
-                refuse(id, Refusal::Expired { why, retry_after })
+                refuse(id, Refusal::Expired { why, back })
             }
             Effect::Reject { id, hold, most, limit } => refuse(id, Refusal::NeverFits { hold, most, limit }),
             Effect::Running { id, .. } => refuse(id, Refusal::Running),

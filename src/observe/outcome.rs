@@ -10,6 +10,7 @@ pub(super) struct Ending {
     pub(super) reason: Option<Reason>,
     pub(super) broken: Option<Broken>,
     pub(super) retry_after: Option<RetryAfter>,
+    pub(super) should_retry: Option<bool>,
     pub(super) shape: Result<(), String>,
     pub(super) streamed: Option<Streamed>,
 }
@@ -23,6 +24,7 @@ impl Ending {
             reason: None,
             broken: None,
             retry_after: None,
+            should_retry: None,
             shape: Ok(()),
             streamed: None,
         }
@@ -70,6 +72,7 @@ pub(super) fn of(
         reason: answer.reason,
         broken: None,
         retry_after: answer.retry_after.clone(),
+        should_retry: answer.should_retry,
         shape: answer.shape.clone(),
         streamed: answer.streamed.clone(),
     }

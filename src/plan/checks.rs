@@ -27,6 +27,7 @@ pub const CHECKS: &[Known] = &[
     known("retry_after.honoured", "callers who wait exactly as told are served"),
     known("retry_after.parseable", "Retry-After is whole seconds or a date"),
     known("retry_after.present", "every refusal says when to come back"),
+    known("retry_after.usable", "waits that no client keeps say not to try again"),
     known("shedding.boundary", "nobody is shed while there is room, nobody let in beyond the bound"),
     known("shedding.fast", "refusals are quick"),
     known("shedding.free", "refusals cost the provider nothing"),

@@ -51,6 +51,8 @@ pub struct Config {
     pub upstream: Upstream,
     /// What a refused caller is told.
     pub retry_after: Arc<dyn Strategy>,
+    /// The longest wait a caller is believed to keep: one that is told to wait longer is told not to come again as well.
+    pub give_up_above: Duration,
 }
 
 /// Who gives way when the bound is reached.
@@ -90,6 +92,17 @@ pub struct Estimate {
 }
 
 impl Config {
+    /// What is believed of callers unless a policy says otherwise: 60 s, the least of what official SDKs keep. Told to
+    /// wait longer some of them come early instead, unless they are told not to come at all.
+    pub const GIVE_UP_ABOVE: Duration = Duration::from_secs(60);
+
+    /// Whether a caller who is told to wait so long shall try again (`x-should-retry`), where there is a need to say so:
+    /// a wait that nobody keeps is marked with `false`. A caller's deadline says nothing about that, since SDKs count
+    /// their time-outs anew with each attempt.
+    pub fn should_retry(&self, told: Option<Duration>) -> Option<bool> {
+        told.filter(|told| *told > self.give_up_above).map(|_| false)
+    }
+
     /// Reads the policy keys of `map`. `standard` stands in where the plan names no budgets.
     pub fn read(map: &mut MapReader<'_>, standard: Option<Budgets>) -> Option<Self> {
         let bound = map.or::<Arc<dyn Bound>>("bound", super::bounds::standard());
@@ -115,6 +128,7 @@ impl Config {
         let keep = map.or("keep", Kept::default());
         let upstream = map.or("upstream", Upstream::default());
         let retry_after = map.or::<Arc<dyn Strategy>>("retry_after", super::retry_after::standard());
+        let give_up_above = map.or("give_up_above", Self::GIVE_UP_ABOVE);
         let config = Self {
             bound: bound?,
             order: order?,
@@ -132,6 +146,7 @@ impl Config {
             keep: keep?,
             upstream: upstream?,
             retry_after: retry_after?,
+            give_up_above: give_up_above?,
         };
         config.check(map.here()).then_some(config)
     }
@@ -180,6 +195,7 @@ impl Config {
             },
             "upstream": self.upstream.to_json(),
             "retry_after": self.retry_after.spec(),
+            "give_up_above": plain_duration(self.give_up_above),
         });
         if let (Some(codel), Value::Object(map)) = (self.codel, &mut json) {
             let codel =

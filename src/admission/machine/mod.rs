@@ -156,6 +156,11 @@ impl Admission {
         self.config.cancel
     }
 
+    /// What a refused caller is told besides a time to wait: see [`Config::should_retry`].
+    pub fn should_retry(&self, told: Option<Duration>) -> Option<bool> {
+        self.config.should_retry(told)
+    }
+
     /// The calls whose end nobody knows, the one whose lease ends first before the others.
     pub fn unknown_ends(&self) -> impl Iterator<Item = Unknown> {
         self.leases.iter().filter_map(|(until, id)| {

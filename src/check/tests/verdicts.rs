@@ -32,7 +32,7 @@ fn bent_run(declared: &Sketch, bent: &Sketch) -> (Plan, Measures, Agreement) {
     (plan, measures, agreement)
 }
 
-fn finding(plan: &Plan, measures: &Measures, agreement: Option<&Agreement>, id: &str) -> Finding {
+fn judged_so(plan: &Plan, measures: &Measures, agreement: Option<&Agreement>, id: &str) -> Finding {
     let forecast = Forecast::of(plan);
     let scene = Scene { plan, forecast: &forecast, measures, agreement, live: false, setting: None };
     find(id).unwrap().judge(&scene)
@@ -40,12 +40,12 @@ fn finding(plan: &Plan, measures: &Measures, agreement: Option<&Agreement>, id: 
 
 fn passes(declared: &Sketch, id: &str) -> Finding {
     let (plan, measures) = healthy_run(declared);
-    let finding = finding(&plan, &measures, None, id);
+    let finding = judged_so(&plan, &measures, None, id);
     assert_eq!(finding.verdict, Verdict::Pass, "{}", finding.because);
     assert_eq!((finding.examples.len(), finding.measured.is_some()), (0, true));
     // what nobody compared is no worse beside itself
     let (plan, measures, agreement) = bent_run(declared, declared);
-    let beside = super::verdicts::finding(&plan, &measures, Some(&agreement), id);
+    let beside = judged_so(&plan, &measures, Some(&agreement), id);
     assert_eq!(beside.verdict, Verdict::Pass, "{}", beside.because);
     finding
 }
@@ -53,9 +53,9 @@ fn passes(declared: &Sketch, id: &str) -> Finding {
 /// The bent gateway fails by what is seen from outside (first) and beside the policy's verdicts (second).
 fn fails(declared: &Sketch, bent: &Sketch, id: &str, by: (bool, bool)) -> Finding {
     let (plan, measures, agreement) = bent_run(declared, bent);
-    let outside = finding(&plan, &measures, None, id);
+    let outside = judged_so(&plan, &measures, None, id);
     assert_eq!(outside.verdict == Verdict::Fail, by.0, "{}", outside.because);
-    let both = finding(&plan, &measures, Some(&agreement), id);
+    let both = judged_so(&plan, &measures, Some(&agreement), id);
     assert_eq!(both.verdict == Verdict::Fail, by.0 || by.1, "{}", both.because);
     both
 }
@@ -91,7 +91,7 @@ fn where_depth_does_not_tell_only_verdicts_do() {
     let own = sketch(ask(), json!({ "order": "lifo", "bound": { "requests": 40 }, "retry_after": "none" }));
     let (plan, measures) = healthy_run(&own);
     let id = "shedding.boundary";
-    let alone = finding(&plan, &measures, None, id);
+    let alone = judged_so(&plan, &measures, None, id);
     assert_eq!(alone.verdict, Verdict::NotApplicable, "{}", alone.because);
     let less = sketch(ask(), json!({ "order": "lifo", "bound": { "requests": 37 }, "retry_after": "none" }));
     let told = fails(&own, &less, id, (false, true));
@@ -134,11 +134,11 @@ fn a_tier_that_fills_the_bound_by_itself_is_refused_rightly() {
 fn tiers_and_shares_apply_only_where_there_are_some() {
     let (plan, measures) = healthy_run(&smoke());
     for id in ["tiers.order", "fairness.tokens"] {
-        assert_eq!(finding(&plan, &measures, None, id).verdict, Verdict::NotApplicable, "{id}");
+        assert_eq!(judged_so(&plan, &measures, None, id).verdict, Verdict::NotApplicable, "{id}");
     }
     let two = sketch(json!([of_tier("first", 0, 1), of_tier("last", 2, 1)]), json!({}));
     let plan = two.plan();
-    let nothing = finding(&plan, &Measures::new(&plan), None, "tiers.order");
+    let nothing = judged_so(&plan, &Measures::new(&plan), None, "tiers.order");
     assert_eq!(nothing.verdict, Verdict::NoData, "{}", nothing.because);
 }
 
@@ -175,7 +175,7 @@ fn a_refusal_with_the_status_of_another_reason_is_told_from_outside() {
     let mut swapped = record(9_000, 5_000, 1, Outcome::Throttled);
     swapped.reason = Some(crate::observe::Reason::Shed);
     arrive(&mut measures, &swapped);
-    let finding = finding(&plan, &measures, None, "limits.separate");
+    let finding = judged_so(&plan, &measures, None, "limits.separate");
     assert_eq!(
         (finding.verdict, &finding.examples[..]),
         (Verdict::Fail, &[9_000][..]),
@@ -199,7 +199,7 @@ fn tokens_are_shared_by_weight_and_turns_of_requests_do_not_share_them_so() {
     assert!(turns.measured.unwrap() > 0.2, "{}", turns.because);
     fails(&own, &with(json!("none")), id, (true, true));
     let plan = own.plan();
-    let nothing = super::verdicts::finding(&plan, &Measures::new(&plan), None, id);
+    let nothing = judged_so(&plan, &Measures::new(&plan), None, id);
     assert_eq!(nothing.verdict, Verdict::NoData, "{}", nothing.because);
 }
 

@@ -43,6 +43,10 @@ pub(super) fn policy(description: &str) -> Value {
             ("keep", keep()),
             ("upstream", upstream()),
             ("retry_after", one_of("what a refused caller is told", &strategies, strategy_settings())),
+            (
+                "give_up_above",
+                form("duration", "longer waits are marked with `x-should-retry: false`; default 60s"),
+            ),
         ],
     )
 }
