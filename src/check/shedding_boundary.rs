@@ -14,6 +14,7 @@ use super::on_the_way::{self, Side};
 use super::{Draft, Finding, Kind, Scene, Standard, words};
 use crate::admission::Met;
 use crate::measure::{Boundary, untold};
+use crate::plan::Plan;
 use crate::simulate::Agreement;
 use crate::units::Tokens;
 
@@ -39,14 +40,14 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if scene.plan.policy().is_none() {
         return draft.not_applicable("what the gateway decides by is not declared");
     }
-    let outside = match untold(scene.plan) {
+    let outside = match silent(scene.plan) {
         None => scene.measures.boundary.as_deref().and_then(|met| from_outside(scene, met)),
         Some(_) => None,
     };
-    let (applies, seen) = (untold(scene.plan).is_none(), outside.is_some());
+    let (applies, seen) = (silent(scene.plan).is_none(), outside.is_some());
     let told = scene.agreement.filter(|agreement| agreement.compared() > 0).map(|it| beside(scene, it));
     let looks: Vec<Look> = outside.into_iter().chain(told).collect();
-    match (&looks[..], untold(scene.plan)) {
+    match (&looks[..], silent(scene.plan)) {
         ([], Some(why)) if scene.agreement.is_none() => draft.not_applicable(format!(
             "{why}, and {}",
             if scene.live {
@@ -58,6 +59,13 @@ fn judge(scene: &Scene<'_>) -> Finding {
         ([], _) => nothing_met(scene, draft, applies && seen),
         (looks, _) => weigh(scene, draft, looks),
     }
+}
+
+/// Why depth alone does not tell who had room, if it does not.
+fn silent(plan: &Plan) -> Option<&'static str> {
+    let classes = plan.requests.classes();
+    let several = classes.iter().any(|class| class.tier != classes[0].tier);
+    untold(plan).or_else(|| several.then_some("what is less important does not stand in the way"))
 }
 
 fn nothing_met(scene: &Scene<'_>, draft: Draft, seen: bool) -> Finding {

@@ -68,7 +68,7 @@ impl Admission {
         waiting: Tokens,
         effects: &mut Vec<Effect>,
     ) -> Says {
-        let returning = self.promises.redeem(ask.caller, now);
+        let returning = self.redeem(now, ask);
         let verdict = self.weigh(now, ask, returning, 0);
         let evicting = matches!(&verdict, Verdict::Admit(evicted) if !evicted.is_empty());
         let says = if matches!(verdict, Verdict::Shed(_)) { Met::Shed } else { Met::Admitted };

@@ -16,7 +16,7 @@ use super::queue::{Layout, Queue};
 use super::retries::Retries;
 use super::retry_after::Reserve;
 use super::retry_after::promises::Promises;
-use super::{Ask, Config, Effect, Event, Gauge, Id, Unknown};
+use super::{Ask, Config, Effect, Event, Gauge, Id, TenantId, Unknown};
 use crate::units::{Dense, Moment, Rate, Tokens};
 
 /// The machine. See the module's head for its laws.
@@ -38,7 +38,8 @@ pub struct Admission {
     factor: HoldFactor,
     delay: Option<Delay>,
     retries: Retries,
-    promises: Promises,
+    /// By lane: each has a part of the drain of its own.
+    promises: Vec<Promises>,
     /// What is kept for those who return.
     reserve: Option<Reserve>,
     /// No forwarding before this instant: the provider asked for a rest.
@@ -84,7 +85,7 @@ impl Admission {
             factor: HoldFactor::default(),
             delay: config.codel.map(|rule| Delay::new(rule, now)),
             retries: Retries::new(config.upstream.budget),
-            promises: Promises::default(),
+            promises: std::iter::repeat_with(Promises::default).take(lanes(config)).collect(),
             reserve: config.retry_after.reserve(),
             rest_until: Moment::ZERO,
             pause_until: Moment::ZERO,
@@ -120,7 +121,7 @@ impl Admission {
     /// Lets time pass; true if it was time to wake.
     fn advance(&mut self, now: Moment, effects: &mut Vec<Effect>) -> bool {
         self.ledger.advance(now);
-        self.promises.advance(now);
+        self.promises.iter_mut().for_each(|promises| promises.advance(now));
         let due = self.wake.is_some_and(|at| at <= now);
         if due {
             self.end_leases(now);
@@ -156,6 +157,29 @@ impl Admission {
         self.config.cancel
     }
 
+    /// θ, the mean over the lanes.
+    fn returning(&self, reserve: &Reserve) -> f64 {
+        let sum: f64 = self.promises.iter().map(|promises| promises.returning(reserve)).sum();
+        sum / self.promises.len() as f64
+    }
+
+    /// The lane of a tenant's promises, and the part of the drain that is its own while all others wait too.
+    fn lane(&self, tenant: TenantId) -> (usize, f64) {
+        let lane = usize::from(tenant.0) % self.promises.len();
+        let Some(own) = self.config.tenants.get(usize::from(tenant.0)).filter(|_| self.promises.len() > 1)
+        else {
+            return (lane, 1.0);
+        };
+        let all: f64 = self.config.tenants.iter().map(|tenant| f64::from(tenant.weight.max(1))).sum();
+        (lane, f64::from(own.weight.max(1)) / all)
+    }
+
+    /// Whether this caller comes back as told; if so its promise is closed.
+    fn redeem(&mut self, now: Moment, ask: &Ask) -> bool {
+        let (lane, _) = self.lane(ask.tenant);
+        self.promises[lane].redeem(ask.caller, now)
+    }
+
     /// What a refused caller is told besides a time to wait: see [`Config::should_retry`].
     pub fn should_retry(&self, told: Option<Duration>) -> Option<bool> {
         self.config.should_retry(told)
@@ -180,8 +204,8 @@ impl Admission {
             held: self.ledger.held(),
             level: self.ledger.level(Tokens::new(1)),
             service: self.service.get(),
-            promises: self.promises.len() as u64,
-            returning: self.reserve.map_or(0.0, |reserve| self.promises.returning(&reserve)),
+            promises: self.promises.iter().map(Promises::len).sum::<usize>() as u64,
+            returning: self.reserve.map_or(0.0, |reserve| self.returning(&reserve)),
         }
     }
 }
@@ -204,6 +228,14 @@ impl Admission {
     pub(super) fn waits(&self, id: Id) -> bool {
         self.queue.contains(id)
     }
+}
+
+/// The most lanes whose promises are kept apart; of more tenants, several share one.
+const MOST_LANES: usize = 64;
+
+/// How many lanes promises are kept by: one, or one a tenant where each has its share.
+fn lanes(config: &Config) -> usize {
+    if config.share.separate() { config.tenants.len().clamp(1, MOST_LANES) } else { 1 }
 }
 
 /// The long-run drain in tokens: the token budget, or as much as can be told apart where there is none.
