@@ -12,15 +12,19 @@ use std::time::Duration;
 use crate::forecast::Forecast;
 use crate::measure::Measures;
 use crate::plan::{CheckOverride, Limit, Plan};
+use crate::simulate::Agreement;
 use crate::units::Bytes;
 use crate::workload::{Class, OnRefusal};
 
 mod accounting;
 mod backlog_drain;
+mod fairness_tokens;
 mod finding;
 mod goodput_floor;
 mod kendall;
+mod limits_separate;
 mod memory_ceiling;
+mod on_the_way;
 mod predicted;
 mod quiet;
 mod quota_respected;
@@ -31,11 +35,13 @@ mod retry_after_no_echo;
 mod retry_after_parseable;
 mod retry_after_present;
 mod retry_after_usable;
+mod shedding_boundary;
 mod shedding_fast;
 mod shedding_free;
 mod shedding_onset;
 mod shedding_shape;
 mod target_alive;
+mod tiers_order;
 mod validity;
 mod verdict;
 pub mod words;
@@ -49,6 +55,7 @@ pub const ALL: &[Kind] = &[
     accounting::KIND,
     target_alive::KIND,
     shedding_onset::KIND,
+    shedding_boundary::KIND,
     shedding_fast::KIND,
     shedding_free::KIND,
     shedding_shape::KIND,
@@ -63,6 +70,9 @@ pub const ALL: &[Kind] = &[
     backlog_drain::KIND,
     goodput_floor::KIND,
     quota_respected::KIND,
+    limits_separate::KIND,
+    fairness_tokens::KIND,
+    tiers_order::KIND,
     quiet::KIND,
 ];
 
@@ -102,6 +112,8 @@ pub struct Scene<'a> {
     pub forecast: &'a Forecast,
     /// What the run came to.
     pub measures: &'a Measures,
+    /// How the run's verdicts agree with those of the declared policy, if they were compared.
+    pub agreement: Option<&'a Agreement>,
     /// True of a run with sockets, false of one in virtual time.
     pub live: bool,
     /// What the plan changes of this check.
