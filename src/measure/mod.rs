@@ -6,6 +6,7 @@
 //! by the number of windows, which grow wider where a run is long.
 
 mod boundary;
+mod budgets;
 mod counts;
 mod depths;
 mod examples;
@@ -13,6 +14,7 @@ mod failures;
 mod fold;
 mod frame;
 mod hist;
+mod holds;
 mod inversions;
 mod latencies;
 mod measures;
@@ -33,6 +35,7 @@ mod waits;
 mod windows;
 
 pub use boundary::{Boundary, untold};
+pub use budgets::Budgets;
 pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
 pub use examples::{Examples, Trouble};
@@ -40,6 +43,7 @@ pub use failures::{Cause, Failures, Often};
 pub use fold::{Closed, Fold};
 pub use frame::{Frame, FramePhase};
 pub use hist::Hist;
+pub use holds::Holds;
 pub use inversions::Inversions;
 pub use latencies::Latencies;
 pub use measures::{Measures, Onset, Pace};
