@@ -99,6 +99,8 @@ fn config(mut choice: usize) -> Config {
         keep: Kept { number: 2, bytes: Bytes::new(1_000), age: Duration::from_secs(5) },
         upstream: Upstream { attempts: 3, lease: Duration::from_secs(4), ..Upstream::default() },
         retry_after,
+        replicas: 1,
+        faults: super::faults::List::default(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::metrics::Outcome;
+use crate::admission::faults::{Told, Wait};
 use crate::admission::{Expiry, Limit};
 use crate::units::{Bytes, Tokens};
 
@@ -12,11 +13,11 @@ use crate::units::{Bytes, Tokens};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Refused at once for scarcity.
-    Shed { retry_after: Option<Duration> },
+    Shed { told: Told },
     /// Refused at once for entitlement: its tenant is over a limit of its own.
-    Throttled { tenant: Rc<str>, limit: Limit, retry_after: Duration },
+    Throttled { tenant: Rc<str>, limit: Limit, told: Told },
     /// It waited in vain.
-    Expired { why: Expiry, retry_after: Option<Duration> },
+    Expired { why: Expiry, told: Told },
     /// It could never fit.
     NeverFits { hold: Tokens, most: Tokens, limit: Limit },
     /// The same operation already runs.
@@ -86,17 +87,47 @@ impl Refusal {
         }
     }
 
-    /// When to come back, if ever.
-    pub(super) const fn retry_after(&self) -> Option<Duration> {
+    /// How the caller is told, where the machine said so.
+    pub(super) const fn told(&self) -> Option<&Told> {
         match self {
-            Self::Shed { retry_after } | Self::Expired { retry_after, .. } => *retry_after,
-            Self::Throttled { retry_after, .. } => Some(*retry_after),
-            Self::Running => Some(RUNNING),
+            Self::Shed { told } | Self::Expired { told, .. } | Self::Throttled { told, .. } => Some(told),
             _ => None,
         }
     }
 
+    /// When to come back, if ever.
+    pub(super) const fn wait(&self) -> Wait {
+        match (self.told(), self) {
+            (Some(told), _) => told.wait,
+            (None, Self::Running) => Wait::After(RUNNING),
+            (None, _) => Wait::Nothing,
+        }
+    }
+
+    /// Whether the request is sent to the provider although it is refused.
+    pub(crate) const fn costs(&self) -> bool {
+        match self {
+            Self::Shed { told } | Self::Throttled { told, .. } => told.costly,
+            _ => false,
+        }
+    }
+
+    /// What stands fast; scarcity and entitlement have each other's status where they are mixed up.
     pub(super) const fn kind(&self) -> Kind {
+        let kind = self.designed();
+        let mixed = matches!(self.told(), Some(told) if told.mixed);
+        match kind.status {
+            StatusCode::SERVICE_UNAVAILABLE if mixed => {
+                Kind { status: StatusCode::TOO_MANY_REQUESTS, ..kind }
+            }
+            StatusCode::TOO_MANY_REQUESTS if mixed => {
+                Kind { status: StatusCode::SERVICE_UNAVAILABLE, ..kind }
+            }
+            _ => kind,
+        }
+    }
+
+    const fn designed(&self) -> Kind {
         use StatusCode as S;
         match self {
             Self::Shed { .. } => scarce("Refused for lack of capacity", "shed"),

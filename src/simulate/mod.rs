@@ -8,6 +8,7 @@
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
 mod drained;
+mod refusal;
 mod replay;
 mod rounds;
 mod summary;
@@ -23,7 +24,7 @@ use crate::admission;
 use crate::measure::{Fold, Measures};
 use crate::observe::Sighting;
 use crate::plan::Plan;
-use crate::units::Moment;
+use crate::units::{Moment, Tokens};
 
 /// How a simulated run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +35,10 @@ pub struct Ended {
     pub censored: u64,
     /// Steps taken: arrivals, ends of answers, callers who left or came back, wake-ups of the gateway.
     pub events: u64,
+    /// Calls the gateway has not closed when all is quiet. A healthy one has closed all.
+    pub calls_open: u64,
+    /// Tokens it holds for them.
+    pub held: Tokens,
 }
 
 /// Runs `plan` as given under `policy` in virtual time and hands every sighting to `see`, in order of time.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::timers::{Due, Timers};
 use super::world::{refused_for, turned_away};
-use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
+use crate::admission::{self, Ask, Deployed, Effect, Event, Failure, Id, TenantId};
 use crate::observe::Attempt;
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Failing, Provider, Spoilt};
@@ -94,7 +94,8 @@ impl Agreement {
 /// each meets with what was recorded.
 ///
 /// Verdict by verdict, so no randomness of arrivals is left; the provider answers as the plan says. Callers who left
-/// are taken out when they left. `recorded` is in order of sending.
+/// are taken out when they left. The policy is the declared one: its faults, if it has any, are left out. `recorded` is
+/// in order of sending.
 pub fn replay(plan: &Plan, policy: &admission::Config, recorded: &[Recorded]) -> Agreement {
     let mut world = Replay::new(plan, policy);
     let mut agreement = Agreement::default();
@@ -160,7 +161,7 @@ impl Nearest {
 struct Replay<'a> {
     plan: &'a Plan,
     tenants: Vec<TenantId>,
-    gateway: Admission,
+    gateway: Deployed,
     provider: Provider,
     timers: Timers,
     /// Class of each request by its number in the machine.
@@ -175,7 +176,7 @@ impl<'a> Replay<'a> {
         let tenant = |name: &str| TenantId(place(name).and_then(|at| u16::try_from(at).ok()).unwrap_or(0));
         Self {
             tenants: plan.requests.classes().iter().map(|class| tenant(&class.tenant)).collect(),
-            gateway: Admission::new(policy, Moment::ZERO),
+            gateway: Deployed::new(&policy.declared(), Moment::ZERO),
             provider: Provider::new(&plan.provider, Moment::ZERO),
             timers: Timers::new(std::iter::empty()),
             sent: Vec::new(),
@@ -211,7 +212,7 @@ impl<'a> Replay<'a> {
                             drop(self.feed(event));
                         }
                         Due::Leave(id) => drop(self.feed(Event::Left { id })),
-                        Due::Probe(..) | Due::Retry(..) => {}
+                        Due::Begins(_) | Due::Probe(..) | Due::Retry(..) => {}
                     }
                 }
                 (_, Some(wake)) => {

@@ -13,6 +13,7 @@ pub use upstream::Upstream;
 
 use super::codel::Codel;
 use super::desk::Kept;
+use super::faults::List;
 use super::{bounds::Bound, orders::Order, retry_after::Strategy, shares::Share};
 use crate::units::{Bytes, MapReader, Read, Reader, Share as Part, plain_duration};
 
@@ -51,7 +52,14 @@ pub struct Config {
     pub upstream: Upstream,
     /// What a refused caller is told.
     pub retry_after: Arc<dyn Strategy>,
+    /// How many machines stand behind one address, each with its part of budgets, slots and bounds; 1 to 64.
+    pub replicas: u16,
+    /// What is wrong with it on purpose. Nothing but what runs looks at it: what is declared is the rest.
+    pub faults: List,
 }
+
+/// The most machines behind one address.
+const MOST_REPLICAS: u16 = 64;
 
 /// Who gives way when the bound is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +123,8 @@ impl Config {
         let keep = map.or("keep", Kept::default());
         let upstream = map.or("upstream", Upstream::default());
         let retry_after = map.or::<Arc<dyn Strategy>>("retry_after", super::retry_after::standard());
+        let replicas = map.or("replicas", 1u16);
+        let faults = map.or("faults", List::default());
         let config = Self {
             bound: bound?,
             order: order?,
@@ -132,6 +142,8 @@ impl Config {
             keep: keep?,
             upstream: upstream?,
             retry_after: retry_after?,
+            replicas: replicas?,
+            faults: faults?,
         };
         config.check(map.here()).then_some(config)
     }
@@ -149,7 +161,23 @@ impl Config {
         if self.tenants.len() > 10_000 {
             here.fault("more than 10,000 tenants");
         }
-        twice.is_none() && self.tenants.len() <= 10_000
+        twice.is_none() && self.tenants.len() <= 10_000 && self.check_replicas(here)
+    }
+
+    fn check_replicas(&self, here: &Reader<'_>) -> bool {
+        let count = self.replicas;
+        let slots = self.budgets.concurrent.unwrap_or(u32::MAX);
+        let why = if !(1..=MOST_REPLICAS).contains(&count) {
+            format!("`replicas: {count}`: from 1 to {MOST_REPLICAS} may stand behind one address")
+        } else if u32::from(count) > slots {
+            format!("`replicas: {count}` share {slots} slots: each needs one")
+        } else if count == 1 && self.faults.amount("per_replica_quotas").is_some() {
+            "`per_replica_quotas` is no fault of a single machine: write `replicas: 2` or more".to_owned()
+        } else {
+            return true;
+        };
+        here.fault(why);
+        false
     }
 
     /// The policy in the form [`Self::read`] reads: keys of a map.
@@ -181,10 +209,15 @@ impl Config {
             "upstream": self.upstream.to_json(),
             "retry_after": self.retry_after.spec(),
         });
-        if let (Some(codel), Value::Object(map)) = (self.codel, &mut json) {
-            let codel =
+        if let Some(codel) = self.codel {
+            json["codel"] =
                 json!({ "target": plain_duration(codel.target), "interval": plain_duration(codel.interval) });
-            map.insert("codel".to_owned(), codel);
+        }
+        if self.replicas != 1 {
+            json["replicas"] = json!(self.replicas.to_string());
+        }
+        if !self.faults.is_empty() {
+            json["faults"] = self.faults.to_json();
         }
         json
     }

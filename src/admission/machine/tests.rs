@@ -28,6 +28,8 @@ pub(super) fn config(order: &str, recheck: bool) -> Config {
         keep: Kept::default(),
         upstream: Upstream::default(),
         retry_after: (retry_after::ALL.iter().find(|kind| kind.name == "room").unwrap().build)(None).unwrap(),
+        replicas: 1,
+        faults: crate::admission::faults::List::default(),
     }
 }
 
