@@ -99,6 +99,7 @@ fn config(mut choice: usize) -> Config {
         keep: Kept { number: 2, bytes: Bytes::new(1_000), age: Duration::from_secs(5) },
         upstream: Upstream { attempts: 3, lease: Duration::from_secs(4), ..Upstream::default() },
         retry_after,
+        give_up_above: Config::GIVE_UP_ABOVE,
         replicas: 1,
         faults: super::faults::List::default(),
     }

@@ -24,6 +24,7 @@ mod quota_respected;
 mod retry_after_honoured;
 mod retry_after_parseable;
 mod retry_after_present;
+mod retry_after_usable;
 mod shedding_fast;
 mod shedding_free;
 mod shedding_onset;
@@ -48,6 +49,7 @@ pub const ALL: &[Kind] = &[
     retry_after_present::KIND,
     retry_after_parseable::KIND,
     retry_after_honoured::KIND,
+    retry_after_usable::KIND,
     memory_ceiling::KIND,
     backlog_drain::KIND,
     goodput_floor::KIND,

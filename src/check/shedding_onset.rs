@@ -4,6 +4,9 @@
 //! instant, anything from nothing to just under one hold, and h the hold of the refused request. That is exact for
 //! every arrival process. What is seen from outside may differ by what can arrive or leave while a request travels.
 //! Its instant is within 3 standard deviations, one hold and one gap of (B + Q)/(x − r).
+//!
+//! Of N replicas each refuses at its own part of the bound: the first to do so may be a hold ahead of each of the others,
+//! or behind it, so the sum they meet may differ by N − 1 holds, and the instant by the time in which those arrive.
 
 use std::time::Duration;
 
@@ -80,6 +83,11 @@ fn never(scene: &Scene<'_>, draft: super::Draft, event: Span, forecast: &Expecte
     )
 }
 
+/// How many machines share the bound; one where nothing is declared.
+fn replicas(scene: &Scene<'_>) -> u64 {
+    scene.plan.policy().map_or(1, |policy| u64::from(policy.replicas.max(1)))
+}
+
 /// Whether depth and instant are as forecast, and the sentence that says so.
 fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -> (bool, String) {
     let basis = &scene.forecast.basis;
@@ -93,13 +101,19 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
     } else {
         0
     };
+    // each replica has its own last hold that still fits
+    let others = replicas(scene) - 1;
+    let slack = slack + others * basis.largest_hold.get();
     // the bucket may hold just less than the largest request that waits for it
     let most = basis.largest_hold.get().max(hold);
     let deep = met + hold + slack > bound && met < bound + most + slack;
     let after = onset.sent.since(event.start).as_secs_f64();
     let excess = basis.tokens_at(basis.offered) - basis.drain.per_sec_f64();
     let step = if excess > 0.0 { hold as f64 / excess } else { 0.0 };
-    let late = 3.0 * forecast.sd_s + step + 1.0 / basis.offered + if scene.live { SCHEDULING } else { 0.0 };
+    let late = 3.0 * forecast.sd_s
+        + step * (1 + others) as f64
+        + 1.0 / basis.offered
+        + if scene.live { SCHEDULING } else { 0.0 };
     let timely = (after - forecast.after_s).abs() <= late;
     let (least, most) = (bound / hold, bound.div_ceil(hold));
     let range = if basis.smallest_hold != basis.largest_hold {
@@ -108,6 +122,11 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
         least.to_string()
     } else {
         format!("{least} or {most}")
+    };
+    let range = match others {
+        0 => range,
+        1 => format!("{range} (a hold more or less, for two replicas)"),
+        _ => format!("{range} ({others} holds more or less, for {} replicas)", others + 1),
     };
     let because = format!(
         "first shed at depth {} ({} tokens) after {}; predicted {range}, after {} ± {}",

@@ -7,6 +7,8 @@ use crate::observe::{Outcome, RetryAfter};
 use crate::plan::{MemoryFrom, MemorySource, TargetKind};
 use crate::units::{Moment, Share, Tokens};
 
+mod told;
+
 /// What one way to break a healthy run does to it.
 type Spoil = fn(&mut Plan, &mut Measures);
 
@@ -63,6 +65,9 @@ const BROKEN: &[(&str, Spoil)] = &[
             (record.attempt.nth, record.probe) = (1, true);
             m.record(&record);
         }
+    }),
+    ("retry_after.usable", |_, m| {
+        each_shed(m, 5_000..5_001, |r| r.retry_after = Some(RetryAfter::After(Duration::from_secs(61))));
     }),
     ("memory.ceiling", |_, m| {
         m.vital(Vital::TargetMemory { at: Moment::from_secs(9), bytes: Bytes::new(99_000_000) })

@@ -127,6 +127,10 @@ impl Refusal {
         if let Some(wait) = wait {
             headers.insert(header::RETRY_AFTER, wait);
         }
+        if let Some(again) = self.told().and_then(|told| told.should_retry) {
+            headers
+                .insert(names::SHOULD_RETRY, HeaderValue::from_static(if again { "true" } else { "false" }));
+        }
         if let Self::Method { allowed } = self {
             headers.insert(header::ALLOW, HeaderValue::from_static(allowed));
         }
@@ -213,6 +217,17 @@ mod tests {
         assert!(document["type"].as_str().unwrap().ends_with("#temporary-reduced-capacity"));
         assert_eq!(document["error"]["code"], "server_is_overloaded");
         assert_eq!(whole_seconds(Duration::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_wait_that_nobody_keeps_says_not_to_try_again() {
+        let sign = |should_retry| {
+            let told = Told { should_retry, ..Told::plainly(Some(Duration::from_secs(61))) };
+            let answer = Refusal::Shed { told }.response(&Dialect::OpenAi);
+            answer.headers().get(names::SHOULD_RETRY).map(|value| value.to_str().unwrap().to_owned())
+        };
+        assert_eq!(sign(Some(false)).as_deref(), Some("false"));
+        assert_eq!(sign(None), None);
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub(super) fn signs(answer: &Answer, headers: &Told, refused: bool) -> Signs {
         timed_out: false,
         told,
         hint: headers.hint,
-        should_retry: headers.should_retry,
+        should_retry: answer.should_retry,
     }
 }
 
@@ -109,8 +109,6 @@ pub(super) fn signs(answer: &Answer, headers: &Told, refused: bool) -> Signs {
 pub(super) struct Told {
     /// `retry-after-ms`, else `retry-after` as seconds that may have a fraction, else as a date.
     hint: Option<Duration>,
-    /// `x-should-retry`.
-    should_retry: Option<bool>,
 }
 
 impl Told {
@@ -120,12 +118,7 @@ impl Told {
         let hint = text("retry-after-ms").and_then(|text| number(text, 1e-3)).or_else(|| {
             text(RETRY_AFTER.as_str()).and_then(|text| number(text, 1.0).or_else(|| date(text, headers)))
         });
-        let should_retry = match text("x-should-retry") {
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            _ => None,
-        };
-        Self { hint, should_retry }
+        Self { hint }
     }
 }
 
@@ -201,7 +194,5 @@ mod tests {
                 assert_eq!(told(&[(name, reset)]), Told::default(), "{name}: {reset}");
             }
         }
-        assert_eq!(told(&[("x-should-retry", "true")]).should_retry, Some(true));
-        assert_eq!(told(&[("x-should-retry", "yes")]).should_retry, None);
     }
 }

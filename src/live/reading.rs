@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::observe::{Answer, Reason, RetryAfter};
 use crate::plan::{Refusal, Wanted};
-use crate::provider::wire::Api;
+use crate::provider::wire::{Api, headers as names};
 
 /// Characters of a foreign text that are kept.
 const KEPT: usize = 40;
@@ -29,6 +29,7 @@ pub(super) fn answer(
     Answer {
         status,
         retry_after: retry_after(headers),
+        should_retry: should_retry(headers),
         reason: json.as_ref().and_then(reason),
         usable: success && api.has_text(body),
         marked: !refusal || marked(headers, expect),
@@ -72,6 +73,15 @@ fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
         return unreadable();
     };
     Some(RetryAfter::After(then.duration_since(now).unwrap_or_default()))
+}
+
+/// The `x-should-retry` header, as SDKs read it: `true` or `false`, and nothing else.
+fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    match headers.get(names::SHOULD_RETRY)?.to_str().ok()?.trim() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
 }
 
 /// The statuses a refusal should have.
@@ -180,6 +190,15 @@ mod tests {
             told(&[("retry-after", "1"), ("retry-after", "9")]),
             Some(RetryAfter::Unreadable(_))
         ));
+    }
+
+    #[test]
+    fn whether_to_try_again_is_true_or_false_and_nothing_else() {
+        let read = |text| should_retry(&headers(&[("x-should-retry", text)]));
+        assert_eq!(
+            ["true", " false ", "yes", "False", ""].map(read),
+            [Some(true), Some(false), None, None, None]
+        );
     }
 
     #[test]

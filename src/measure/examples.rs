@@ -14,6 +14,8 @@ pub enum Trouble {
     FalseShed,
     /// A refusal without a Retry-After.
     NoRetryAfter,
+    /// A wait longer than such a caller keeps, without a word that it shall not try again.
+    Overlong,
     /// A refusal that took more than 10 ms.
     SlowRefusal,
     /// A full answer the provider never saw a request for.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::units::Moment;
-use crate::workload::Span;
+use crate::workload::{ClassId, Span};
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
@@ -29,7 +29,8 @@ pub struct Frame {
     pub end: Moment,
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
-    classes: usize,
+    /// By class, the longest wait its callers keep; `None` where there is no such limit.
+    keeps: Vec<Option<Duration>>,
 }
 
 impl Frame {
@@ -48,7 +49,7 @@ impl Frame {
             before,
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
-            classes: plan.requests.classes().len(),
+            keeps: plan.requests.classes().iter().map(|class| class.on_refusal.keeps()).collect(),
             phases,
         }
     }
@@ -69,7 +70,12 @@ impl Frame {
 
     /// How many classes the mix has.
     pub const fn classes(&self) -> usize {
-        self.classes
+        self.keeps.len()
+    }
+
+    /// Whether callers of `class` do not keep a wait of `told`: their clients give up, or come early.
+    pub fn is_overlong(&self, class: ClassId, told: Duration) -> bool {
+        self.keeps.get(usize::from(class.0)).copied().flatten().is_some_and(|most| told > most)
     }
 
     /// The phase `at` lies in; the last one after the end.
@@ -90,7 +96,7 @@ mod tests {
             before: None,
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
-            classes: 0,
+            keeps: Vec::new(),
         }
     }
 

@@ -27,6 +27,10 @@ pub struct Refusals {
     distinct: BTreeSet<u64>,
     /// Answers without a Retry-After.
     pub missing: u64,
+    /// Announced times that are longer than what such callers keep (see `OnRefusal::keeps`).
+    pub overlong: u64,
+    /// Of these, those that say not to try again (`x-should-retry: false`).
+    pub marked: u64,
     /// Answers whose Retry-After cannot be read.
     pub unreadable: u64,
     /// Answers without the designed form.
@@ -76,7 +80,7 @@ impl Refusals {
             }
         }
         if record.status.is_some() {
-            self.answered(record, examples);
+            self.answered(record, frame, examples);
         }
         let sent = record.sent.unwrap_or(record.due);
         let before = frame.event.is_none_or(|event| sent < event.start);
@@ -98,7 +102,7 @@ impl Refusals {
         }
     }
 
-    fn answered(&mut self, record: &Record, examples: &mut Examples) {
+    fn answered(&mut self, record: &Record, frame: &Frame, examples: &mut Examples) {
         let seq = record.attempt.seq;
         self.answers += 1;
         match &record.retry_after {
@@ -107,6 +111,14 @@ impl Refusals {
                 self.announced.record_count(seconds);
                 if self.distinct.len() < MOST_DISTINCT {
                     self.distinct.insert(seconds);
+                }
+                if frame.is_overlong(record.class, *span) {
+                    self.overlong += 1;
+                    if record.should_retry == Some(false) {
+                        self.marked += 1;
+                    } else {
+                        examples.note(Trouble::Overlong, seq);
+                    }
                 }
             }
             Some(RetryAfter::Unreadable(_)) => {
@@ -143,6 +155,8 @@ impl Refusals {
         while self.distinct.len() > MOST_DISTINCT {
             self.distinct.pop_last();
         }
+        self.overlong += other.overlong;
+        self.marked += other.marked;
         self.missing += other.missing;
         self.unreadable += other.unreadable;
         self.unshapely += other.unshapely;

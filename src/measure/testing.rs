@@ -187,6 +187,7 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         outcome,
         status: if served { Some(200) } else { refused.then_some(503) },
         retry_after: refused.then_some(crate::observe::RetryAfter::After(Duration::from_secs(7))),
+        should_retry: None,
         broken: None,
         shape: Ok(()),
         first_token: None,
@@ -277,6 +278,7 @@ pub(crate) fn sightings(seq: u64, due_ms: u64, took_ms: u64, status: u16) -> Vec
     let answer = Answer {
         status,
         retry_after: None,
+        should_retry: None,
         reason: None,
         usable: status == 200,
         marked: true,

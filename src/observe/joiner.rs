@@ -413,6 +413,7 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         status: ending.status,
         broken: ending.broken,
         retry_after,
+        should_retry: ending.should_retry,
         shape: ending.shape,
         charged: open.charged,
         wasted,

@@ -9,6 +9,7 @@ pub(super) struct Ending {
     pub(super) status: Option<u16>,
     pub(super) broken: Option<Broken>,
     pub(super) retry_after: Option<RetryAfter>,
+    pub(super) should_retry: Option<bool>,
     pub(super) shape: Result<(), String>,
     pub(super) streamed: Option<Streamed>,
 }
@@ -16,7 +17,15 @@ pub(super) struct Ending {
 impl Ending {
     /// An end without an answer.
     pub(super) const fn bare(outcome: Outcome) -> Self {
-        Self { outcome, status: None, broken: None, retry_after: None, shape: Ok(()), streamed: None }
+        Self {
+            outcome,
+            status: None,
+            broken: None,
+            retry_after: None,
+            should_retry: None,
+            shape: Ok(()),
+            streamed: None,
+        }
     }
 
     /// An end without a whole answer.
@@ -60,6 +69,7 @@ pub(super) fn of(
         status: Some(answer.status),
         broken: None,
         retry_after: answer.retry_after.clone(),
+        should_retry: answer.should_retry,
         shape: answer.shape.clone(),
         streamed: answer.streamed.clone(),
     }

@@ -112,6 +112,8 @@ pub struct Record {
     pub broken: Option<Broken>,
     /// The `Retry-After` of a refusal.
     pub retry_after: Option<RetryAfter>,
+    /// Whether a refusal says to try again at all (`x-should-retry`), if it does.
+    pub should_retry: Option<bool>,
     /// What a refusal's form lacks, if anything (`expect.refusal`).
     pub shape: Result<(), String>,
     /// Tokens the provider took from the quota for it.

@@ -204,6 +204,8 @@ pub struct Answer {
     pub status: u16,
     /// The `Retry-After` header, if there is one.
     pub retry_after: Option<RetryAfter>,
+    /// The `x-should-retry` header, if there is one that says `true` or `false`: whether to try again at all.
+    pub should_retry: Option<bool>,
     /// The reason a refusal names for itself, if it names one.
     pub reason: Option<Reason>,
     /// Whether a success carried an answer: a body in the API's form.

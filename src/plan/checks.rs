@@ -25,6 +25,7 @@ pub const CHECKS: &[Known] = &[
     known("retry_after.honoured", "callers who wait exactly as told are served"),
     known("retry_after.parseable", "Retry-After is whole seconds or a date"),
     known("retry_after.present", "every refusal says when to come back"),
+    known("retry_after.usable", "waits that no client keeps say not to try again"),
     known("shedding.fast", "refusals are quick"),
     known("shedding.free", "refusals cost the provider nothing"),
     known("shedding.onset", "shedding begins where arithmetic says it must"),

@@ -241,6 +241,8 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
         median_s: refusals.announced.number_at(0.5),
         max_s: refusals.announced.max(),
         distinct: refusals.distinct() as u64,
+        overlong: refusals.overlong,
+        marked: refusals.marked,
         probes: ProbesPart {
             inside: probe(&returns.inside),
             after: probe(&returns.after),

@@ -268,6 +268,12 @@ pub struct RetryAfterPart {
     pub max_s: Option<u64>,
     /// How many different times there were.
     pub distinct: u64,
+    /// Waits longer than clients keep.
+    #[serde(default)]
+    pub overlong: u64,
+    /// Of these, those that say not to try again (`x-should-retry: false`).
+    #[serde(default)]
+    pub marked: u64,
     /// Callers that came back as told.
     pub probes: ProbesPart,
     /// Some of them, at most 400: a sample.

@@ -367,10 +367,11 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             let _ = self.call(id, None);
         }
         let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
+        let should_retry = told.should_retry;
         let (answer, told) = refusal(&self.plan.expect.refusal, reason, told);
         if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
-            let signs =
-                Signs { status: Some(answer.status), refused: true, told, hint: told, ..Signs::default() };
+            let status = Some(answer.status);
+            let signs = Signs { status, refused: true, timed_out: false, told, hint: told, should_retry };
             self.comes_back(&open, signs);
         } else if reason != Reason::Expired && open.attempt.nth == 0 {
             self.invite(&open, told);
@@ -381,13 +382,11 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     /// An answer reaches its caller, if it is still there, and the request is closed.
     fn answer(&mut self, id: Id, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
         if let Some(open) = self.open.remove(id.0).filter(|open| open.here) {
-            self.tell(open.attempt, status, reason, retry_after);
+            self.tell(open.attempt, told_of(status, reason, retry_after));
         }
     }
 
-    fn tell(&mut self, attempt: Attempt, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
-        let retry_after = retry_after.map(RetryAfter::After);
-        let answer = Answer { status, retry_after, reason, usable: status == 200, ..whole(None) };
+    fn tell(&mut self, attempt: Attempt, answer: Answer) {
         (self.see)(Sighting::Answered { attempt, at: self.now, answer });
     }
 
@@ -435,11 +434,18 @@ pub(super) fn turned_away(id: Id, status: u16, retry_after: Option<Duration>) ->
     }
 }
 
+/// An answer that says no more than this.
+fn told_of(status: u16, reason: Option<Reason>, retry_after: Option<Duration>) -> Answer {
+    let retry_after = retry_after.map(RetryAfter::After);
+    Answer { status, retry_after, reason, usable: status == 200, ..whole(None) }
+}
+
 /// A whole answer.
 const fn whole(streamed: Option<Streamed>) -> Answer {
     Answer {
         status: 200,
         retry_after: None,
+        should_retry: None,
         reason: None,
         usable: true,
         marked: true,

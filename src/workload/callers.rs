@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::Retry;
+use super::{Manner, Retry};
 use crate::units::{Moment, Read, Reader};
 
 /// What a refused caller does.
@@ -10,6 +10,19 @@ pub enum OnRefusal {
     GiveUp,
     /// It tries again, by a rule or as an SDK does, also when its patience has ended.
     Retry(Retry),
+}
+
+impl OnRefusal {
+    /// The longest wait its callers keep, beyond which they have to be told not to try again: that of their SDK; of
+    /// callers who give up, the least of any SDK's, since nobody knows whom they stand for. `None` for those who go by a
+    /// rule of the plan's own: it is the plan's word what they do, and they look for no such sign.
+    pub fn keeps(&self) -> Option<Duration> {
+        match self {
+            Self::GiveUp => Some(super::retry::kept_by_all()),
+            Self::Retry(Retry { manner: Manner::Like(sdk), .. }) => Some(sdk.keeps),
+            Self::Retry(Retry { manner: Manner::Own(_), .. }) => None,
+        }
+    }
 }
 
 /// Which refused callers come back exactly as told, to see whether the answer was true.

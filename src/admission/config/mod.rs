@@ -52,6 +52,8 @@ pub struct Config {
     pub upstream: Upstream,
     /// What a refused caller is told.
     pub retry_after: Arc<dyn Strategy>,
+    /// The longest wait a caller is believed to keep: one that is told to wait longer is told not to come again as well.
+    pub give_up_above: Duration,
     /// How many machines stand behind one address, each with its part of budgets, slots and bounds; 1 to 64.
     pub replicas: u16,
     /// What is wrong with it on purpose. Nothing but what runs looks at it: what is declared is the rest.
@@ -98,6 +100,10 @@ pub struct Estimate {
 }
 
 impl Config {
+    /// What is believed of callers unless a policy says otherwise: 60 s, the least of what official SDKs keep. Told to
+    /// wait longer some of them come early instead, unless they are told not to come at all.
+    pub const GIVE_UP_ABOVE: Duration = Duration::from_secs(60);
+
     /// Reads the policy keys of `map`. `standard` stands in where the plan names no budgets.
     pub fn read(map: &mut MapReader<'_>, standard: Option<Budgets>) -> Option<Self> {
         let bound = map.or::<Arc<dyn Bound>>("bound", super::bounds::standard());
@@ -123,6 +129,7 @@ impl Config {
         let keep = map.or("keep", Kept::default());
         let upstream = map.or("upstream", Upstream::default());
         let retry_after = map.or::<Arc<dyn Strategy>>("retry_after", super::retry_after::standard());
+        let give_up_above = map.or("give_up_above", Self::GIVE_UP_ABOVE);
         let replicas = map.or("replicas", 1u16);
         let faults = map.or("faults", List::default());
         let config = Self {
@@ -142,6 +149,7 @@ impl Config {
             keep: keep?,
             upstream: upstream?,
             retry_after: retry_after?,
+            give_up_above: give_up_above?,
             replicas: replicas?,
             faults: faults?,
         };
@@ -208,6 +216,7 @@ impl Config {
             },
             "upstream": self.upstream.to_json(),
             "retry_after": self.retry_after.spec(),
+            "give_up_above": plain_duration(self.give_up_above),
         });
         if let Some(codel) = self.codel {
             json["codel"] =

@@ -151,7 +151,7 @@ impl Config {
         let mut bent = Bent {
             policy: self.declared(),
             habits: Habits::default(),
-            telling: Telling::default(),
+            telling: Telling::of(self),
             whole_quotas: false,
         };
         for Fault { kind, amount } in self.faults.iter() {

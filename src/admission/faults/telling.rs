@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Amount, Kind, hits, part};
-use crate::admission::Id;
 use crate::admission::retry_after::whole_seconds;
+use crate::admission::{Config, Id};
 use crate::units::{Moment, Share};
 
 pub(super) const CONSTANT_RETRY_AFTER: Kind = Kind {
@@ -88,8 +88,10 @@ pub(super) const COSTLY_REFUSAL: Kind = Kind {
 };
 
 /// What is told wrong. It has no state: whom a share hits is drawn from the request's id.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Telling {
+    /// See [`Config::give_up_above`].
+    give_up_above: Duration,
     /// Whether anything is: nearly always nothing is, and nothing else is looked at.
     any: bool,
     constant: Option<Duration>,
@@ -113,8 +115,8 @@ pub struct Told {
     pub mixed: bool,
     /// Whether the body is a line of text, and no problem document.
     pub shapeless: bool,
-    /// Whether a time that no client will wait goes without the sign not to retry.
-    pub unmarked: bool,
+    /// Whether to try again at all (`x-should-retry`), where that is said.
+    pub should_retry: Option<bool>,
     /// Whether the request is sent to the provider all the same, if it was refused when it came.
     pub costly: bool,
 }
@@ -150,11 +152,36 @@ impl Told {
             Some(span) => Wait::After(span),
             None => Wait::Nothing,
         };
-        Self { wait, mixed: false, shapeless: false, unmarked: false, costly: false }
+        Self { wait, should_retry: None, mixed: false, shapeless: false, costly: false }
     }
 }
 
 impl Telling {
+    /// Nothing is told wrong by this policy.
+    pub(super) const fn of(policy: &Config) -> Self {
+        Self {
+            give_up_above: policy.give_up_above,
+            any: false,
+            constant: None,
+            shorter: Duration::ZERO,
+            multiple: None,
+            missing: None,
+            malformed: None,
+            unmarked: false,
+            mixed: false,
+            shapeless: false,
+            fresh_deadline: false,
+            costly: None,
+        }
+    }
+
+    /// Whether a caller who is told to wait so long shall try again, where there is a need to say so: a wait that nobody
+    /// keeps is marked with `false`. A caller's deadline says nothing about that, since SDKs count their time-outs anew
+    /// with each attempt.
+    fn sign(&self, told: Option<Duration>) -> Option<bool> {
+        told.filter(|told| *told > self.give_up_above).map(|_| false)
+    }
+
     fn put(&mut self, change: impl FnOnce(&mut Self)) {
         self.any = true;
         change(self);
@@ -163,7 +190,7 @@ impl Telling {
     /// What the caller of `id`, refused at `now`, is told where the machine says `wait`.
     pub fn refusal(&self, id: Id, now: Moment, wait: Option<Duration>) -> Told {
         if !self.any {
-            return Told::plainly(wait);
+            return Told { should_retry: self.sign(wait), ..Told::plainly(wait) };
         }
         let wait = self.constant.or_else(|| wait.map(|wait| self.bent_time(now, wait)));
         let wait = match wait {
@@ -172,8 +199,13 @@ impl Telling {
             Some(_) if hits(self.malformed, id, 202) => Wait::Nonsense,
             Some(wait) => Wait::After(wait),
         };
-        let costly = hits(self.costly, id, 203);
-        Told { wait, mixed: self.mixed, shapeless: self.shapeless, unmarked: self.unmarked, costly }
+        Told {
+            wait,
+            should_retry: self.sign(wait.span()).filter(|_| !self.unmarked),
+            mixed: self.mixed,
+            shapeless: self.shapeless,
+            costly: hits(self.costly, id, 203),
+        }
     }
 
     fn bent_time(&self, now: Moment, wait: Duration) -> Duration {

@@ -121,7 +121,7 @@ fn each_fault_bends_one_thing() {
         let changed = [
             format!("{healthy:?}") != format!("{:?}", bent.policy),
             bent.habits.any(),
-            format!("{:?}", bent.telling) != format!("{:?}", Telling::default()),
+            format!("{:?}", bent.telling) != format!("{:?}", healthy.bent().telling),
             bent.whole_quotas,
         ];
         let count = changed.iter().filter(|changed| **changed).count();
@@ -287,7 +287,16 @@ fn what_is_told_changes_nothing_that_is_decided() {
     assert_eq!(told("malformed_retry_after", 1), Told { wait: Wait::Nonsense, ..plain });
     assert_eq!(told("synchronized_retry_after", 1), after(18), "the thirtieth second, rounded up");
     assert_eq!(told("{ synchronized_retry_after: 5s }", 1), after(3));
-    assert_eq!(told("unmarked_long_waits", 1), Told { unmarked: true, ..plain });
+    assert_eq!(told("unmarked_long_waits", 1), plain, "forty seconds are kept");
+    let long = |faults| {
+        let wait = Some(Duration::from_secs(61));
+        config("", faults).bent().telling.refusal(Id(1), Moment::ZERO, wait).should_retry
+    };
+    assert_eq!(
+        (long(""), long("mixed_refusals"), long("unmarked_long_waits")),
+        (Some(false), Some(false), None)
+    );
+    assert_eq!(long("short_retry_after"), None, "of what is told");
     assert_eq!(told("mixed_refusals", 1), Told { mixed: true, ..plain });
     assert_eq!(told("wrong_error_shape", 1), Told { shapeless: true, ..plain });
     assert_eq!(told("costly_refusal", 1), Told { costly: true, ..plain });

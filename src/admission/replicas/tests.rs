@@ -95,8 +95,8 @@ fn what_is_left_over_of_slots_and_bounds_is_the_first_ones() {
     );
     let bounds: Vec<_> = parts.iter().map(|part| part.bound.spec()["requests"].to_string()).collect();
     assert_eq!(bounds, ["\"3\"", "\"2\"", "\"2\""]);
-    let rate = |part: &Config| part.budgets.tokens.map(|rate| rate.per_min_f64().round());
-    assert_eq!(parts.iter().filter_map(rate).sum::<f64>(), 60_000.0);
+    let rate = |part: &Config| part.budgets.tokens.map(|rate| rate.whole_in(Duration::from_secs(60)));
+    assert_eq!(parts.iter().filter_map(rate).sum::<u64>(), 60_000);
     assert_eq!(share_of(10, 4, 0) + share_of(10, 4, 1) + share_of(10, 4, 2) + share_of(10, 4, 3), 10);
 }
 
@@ -149,7 +149,8 @@ fn all_of_a_key_and_who_comes_back_go_to_the_same_machine() {
     };
     let mut refused = None;
     for id in 2..200 {
-        refused = refused.or(told(gateway.at(900, Event::Arrive(ask(900, id)))).map(|span| (id, span)));
+        let span = told(gateway.at(900, Event::Arrive(ask(900, id))));
+        refused = refused.or_else(|| span.map(|span| (id, span)));
     }
     let (caller, span) = refused.unwrap();
     let promises = gateway.0.gauge().promises;

@@ -47,6 +47,7 @@ impl Bench {
         let answer = Answer {
             status,
             retry_after: None,
+            should_retry: None,
             reason,
             usable: status == 200,
             marked: true,
@@ -171,6 +172,7 @@ fn a_refusal_without_its_mark_is_a_failure() {
         let answer = Answer {
             status: 503,
             retry_after: None,
+            should_retry: None,
             reason: None,
             usable: false,
             marked: seq < 21,

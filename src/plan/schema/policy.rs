@@ -49,6 +49,10 @@ pub(super) fn policy(description: &str) -> Value {
             ),
             ("faults", list(fault(), "what is wrong with it on purpose")),
             ("retry_after", one_of("what a refused caller is told", &strategies, strategy_settings())),
+            (
+                "give_up_above",
+                form("duration", "longer waits are marked with `x-should-retry: false`; default 60s"),
+            ),
         ],
     )
 }

@@ -15,6 +15,9 @@ pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// Says `true` with an answer that was made for another request of the same operation.
 pub const IDEMPOTENCY_REPLAYED: &str = "idempotency-replayed";
 
+/// Says `false` with a refusal whose wait nobody keeps: SDKs then do not try again, instead of coming early.
+pub const SHOULD_RETRY: &str = "x-should-retry";
+
 /// Only callers who speak Anthropic's API send it.
 pub const ANTHROPIC_VERSION: &str = "anthropic-version";
 

@@ -8,6 +8,7 @@ use super::{Next, Sdk, Signs, is_transient};
 pub(super) const SDK: Sdk = Sdk {
     name: "anthropic-python",
     about: "two retries; keeps a Retry-After up to 60 s, comes early beyond it",
+    keeps: MOST,
     next,
 };
 

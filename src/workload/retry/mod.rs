@@ -55,6 +55,8 @@ pub struct Sdk {
     pub name: &'static str,
     /// One line for `tenfold list`.
     pub about: &'static str,
+    /// The longest wait it keeps: told to wait longer it gives up, or comes early.
+    pub keeps: Duration,
     /// What it does after an attempt, as long as it has attempts left.
     pub next: fn(&Signs) -> Next,
 }
@@ -69,6 +71,11 @@ impl PartialEq for Sdk {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
+}
+
+/// The longest wait that every SDK keeps.
+pub fn kept_by_all() -> Duration {
+    ALL.iter().map(|sdk| sdk.keeps).min().unwrap_or(Duration::MAX)
 }
 
 /// Attempts of an SDK in all, if nobody says otherwise: it retries twice.

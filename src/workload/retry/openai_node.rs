@@ -8,6 +8,7 @@ use super::{Next, Sdk, Signs, is_transient};
 pub(super) const SDK: Sdk = Sdk {
     name: "openai-node",
     about: "two retries; keeps a Retry-After from 0 to 60 s, comes early beyond it",
+    keeps: MOST,
     next,
 };
 

@@ -8,6 +8,7 @@ use super::{Next, Sdk, Signs, is_transient};
 pub(super) const SDK: Sdk = Sdk {
     name: "openai-python",
     about: "two retries; keeps a Retry-After up to 120 s, gives up beyond it",
+    keeps: MOST,
     next,
 };
 

@@ -156,3 +156,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn every_sdk_keeps_waits_up_to_its_cap_and_no_longer_and_stays_away_where_it_is_told_to() {
+    for sdk in ALL {
+        let next =
+            |told: Duration, should_retry| (sdk.next)(&Signs { should_retry, ..refused(503, Some(told)) });
+        let (cap, over) = (sdk.keeps, sdk.keeps + Duration::from_secs(1));
+        assert_eq!(next(cap, None), Next::Wait(cap), "{}", sdk.name);
+        assert!(!matches!(next(over, None), Next::Wait(_)), "{}", sdk.name);
+        assert_eq!(next(over, Some(false)), Next::GiveUp, "{}", sdk.name);
+        assert!(kept_by_all() <= cap);
+    }
+    assert_eq!(kept_by_all(), Duration::from_secs(60));
+}

@@ -1,0 +1,47 @@
+//! A wait that no client keeps says so: it carries `x-should-retry: false`.
+//!
+//! Official SDKs keep a Retry-After up to a cap (openai-python 120 s, anthropic-python and openai-node 60 s). Told to wait
+//! longer some give up, and others come back within seconds, which is the storm the header was to prevent. A smaller,
+//! false time is no way out. So a true time above the cap of its caller's client has to be marked, and then all of them
+//! stay away. For callers who give up, and stand for anybody's clients, the least of these caps counts; whoever tries
+//! again by a rule of the plan's own looks for no mark.
+//!
+//! A caller's patience sets no such limit here: SDKs count their time-outs anew with each attempt, and so do probes and
+//! retries of a plan, which come back with a fresh deadline.
+
+use super::{Finding, Kind, Scene, Standard, words, words::thousands};
+use crate::measure::Trouble;
+
+pub(super) const KIND: Kind = Kind {
+    id: "retry_after.usable",
+    about: "every wait is one that clients keep, or says not to try again (x-should-retry: false)",
+    limit: Standard::Part(1.0),
+    unit: "share",
+    judge,
+};
+
+fn judge(scene: &Scene<'_>) -> Finding {
+    let refusals = &scene.measures.refusals;
+    let draft = KIND.draft("a wait longer than its caller's client keeps carries x-should-retry: false");
+    if refusals.answers == 0 {
+        return scene.nobody_refused(draft);
+    }
+    let announced = refusals.announced.count();
+    if announced == 0 {
+        return draft.not_applicable("no refusal announced a time to wait");
+    }
+    let (long, marked) = (refusals.overlong, refusals.marked);
+    let usable = announced - (long - marked).min(announced);
+    let (share, limit) = (usable as f64 / announced as f64, scene.part(&KIND));
+    let longest = words::seconds(refusals.announced.max().unwrap_or(0) as f64);
+    let because = match long {
+        0 => format!("{} waits, none longer than clients keep: at most {longest}", thousands(announced)),
+        long => format!(
+            "{} of {} waits are longer than clients keep (up to {longest}), {} of these say not to try again",
+            thousands(long),
+            thousands(announced),
+            thousands(marked)
+        ),
+    };
+    draft.judged(share >= limit, share, limit, because).showing(scene.measures.examples.of(Trouble::Overlong))
+}
