@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::ask::{self, Tenants};
 use super::body::{Body, Collected, collect};
 use super::config::Config;
+use super::faults::Wrongs;
 use super::operation::Digests;
 use super::problem::Dialect;
 use super::refusal::Refusal;
@@ -30,6 +31,7 @@ pub(super) struct Gateway {
     pub(super) url: reqwest::Url,
     pub(super) tenants: Tenants,
     pub(super) digests: Digests,
+    pub(super) wrongs: Wrongs,
 }
 
 /// What a request keeps while it waits.
@@ -80,6 +82,7 @@ impl Gateway {
 
     async fn complete(self: Rc<Self>, request: Request<Incoming>, dialect: Dialect) -> Response<Body> {
         let came = self.shell.now();
+        self.wrongs.request();
         let (terms, head, body) = match self.read(request).await {
             Ok(read) => read,
             Err(refusal) => return self.refuse(&refusal, &dialect),
@@ -89,6 +92,9 @@ impl Gateway {
             Err(verdict) => {
                 if matches!(&verdict, Verdict::Refuse(refusal) if refusal.costs()) {
                     self.spend(&head.headers, body);
+                }
+                if let Verdict::Refuse(_) = &verdict {
+                    self.wrongs.refusal().await;
                 }
                 return ended(verdict, &dialect);
             }
