@@ -36,8 +36,8 @@ fn smoke_with(old: &str, new: &str) -> Result<Loaded, Vec<String>> {
 
 #[test]
 fn every_plan_of_the_folder_is_one_without_faults_or_warnings() {
-    let plans = [files("plans", "yaml"), files("plans/real", "yaml")].concat();
-    assert!(plans.len() >= 9);
+    let plans = ["plans", "plans/real", "plans/scenarios"].map(|folder| files(folder, "yaml")).concat();
+    assert!(plans.len() >= 24);
     for path in plans {
         let loaded = load::read(&path, &[]).unwrap_or_else(|problem| panic!("{}", problem.render("plan")));
         assert!(loaded.warnings.is_empty(), "{}: {:?}", path.display(), loaded.warnings);

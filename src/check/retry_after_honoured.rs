@@ -5,6 +5,7 @@
 
 use super::{Finding, Kind, Scene, Standard, words};
 use crate::measure::Trouble;
+use crate::workload::{Class, OnRefusal};
 
 pub(super) const KIND: Kind = Kind {
     id: "retry_after.honoured",
@@ -26,6 +27,11 @@ fn judge(scene: &Scene<'_>) -> Finding {
     }
     if scene.plan.probes.every == 0 {
         return draft.not_applicable("the plan sends no probes");
+    }
+    let retries = |class: &Class| class.weight == 0 || matches!(class.on_refusal, OnRefusal::Retry(_));
+    if scene.plan.requests.classes().iter().all(retries) {
+        return draft
+            .not_applicable("every caller tries again by its own rule: none comes back exactly as told");
     }
     if refusals.announced.count() == 0 {
         return draft.not_applicable("no refusal announced a time to wait");

@@ -70,6 +70,9 @@ pub struct Basis {
     /// What a caller adds to the variance of the tokens that come: that of a hold, and the square of its mean times the
     /// dispersion of the arrivals. None where all are evenly spaced and alike, or known one by one.
     pub variance: f64,
+    /// The part of the drain that the lane of one tenant gets at least, while all others wait too: 1 where all stand in
+    /// one lane.
+    pub least_share: f64,
     /// The event; `None` on a quiet day.
     pub event: Option<Span>,
     /// How long what is called the event lasts.
@@ -101,6 +104,7 @@ impl Default for Basis {
             margin: Duration::ZERO,
             reserve: 0.0,
             variance: 0.0,
+            least_share: 1.0,
             event: None,
             lasts: Duration::ZERO,
         }
@@ -145,6 +149,7 @@ impl Basis {
             margin: policy.map_or(Duration::ZERO, |policy| policy.margin),
             reserve: policy.and_then(|p| p.retry_after.reserve()).map_or(0.0, |reserve| reserve.share.get()),
             variance: variance(plan, through.hold, square_hold),
+            least_share: least_share(plan),
             event,
             lasts,
         }
@@ -166,7 +171,7 @@ pub(super) fn mean_service(plan: &Plan, class: &Class) -> f64 {
 }
 
 /// Var\[h\] + c·E\[h\]², with c the dispersion of the arrivals in the event. A trace is walked row by row: it has none.
-fn variance(plan: &Plan, mean: f64, square: f64) -> f64 {
+pub(super) fn variance(plan: &Plan, mean: f64, square: f64) -> f64 {
     let load = &plan.load;
     if load.arrivals.trace().is_some() {
         return 0.0;
@@ -177,6 +182,15 @@ fn variance(plan: &Plan, mean: f64, square: f64) -> f64 {
     // what rounding leaves is none
     let own = if own < square * 1e-12 { 0.0 } else { own };
     own + most * mean * mean
+}
+
+/// The smallest weight of a tenant over the sum of all, where each has a lane of its own.
+fn least_share(plan: &Plan) -> f64 {
+    let Some(policy) = plan.policy().filter(|policy| policy.share.separate()) else { return 1.0 };
+    let weights = policy.tenants.iter().map(|tenant| f64::from(tenant.weight.max(1)));
+    let (sum, least) =
+        weights.fold((0.0, f64::MAX), |(sum, least), weight| (sum + weight, weight.min(least)));
+    if sum > 0.0 { least / sum } else { 1.0 }
 }
 
 /// What gets through the gateway and the provider, and why not more.

@@ -1,9 +1,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::basis::variance;
 use super::{Basis, Bottleneck, slots, walk};
 use crate::plan::Plan;
 use crate::units::{Moment, Window};
+use crate::workload::Class;
 
 /// The first refusal of the event.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,8 +21,9 @@ pub struct Onset {
 impl Onset {
     /// t = (B + Q)/(x − r): the burst and the queue fill at the rate by which the offer exceeds the drain. Its
     /// standard deviation is sqrt(λ·V·(B + Q)/(x − r)³), the first passage of a random walk with drift, where V is
-    /// Var\[h\] + c·E\[h\]²: E\[h²\] for independent arrivals, none for evenly spaced ones that are all alike. An event of several phases is walked phase by phase; the spread is that
-    /// of the phase in which the room is gone.
+    /// Var\[h\] + c·E\[h\]²: E\[h²\] for independent arrivals, none for evenly spaced ones that are all alike. An event of several phases is walked phase by phase,
+    /// each with its own mix, and cut where a fault takes some of the provider's capacity; the spread is that of the part in
+    /// which the room is gone.
     ///
     /// A budget of fixed or sliding windows does not flow: there what may wait depends on the instant, and the supply
     /// function is walked request by request. So is a trace, whose requests are known one by one, and so are evenly
@@ -47,15 +50,12 @@ impl Onset {
     }
 
     fn flowing(plan: &Plan, basis: &Basis, bound: u64) -> Option<Self> {
-        let r = basis.drain.per_sec_f64();
         let whole = basis.burst.get() as f64 + bound as f64;
         let (mut room, mut passed) = (whole, 0.0);
-        for phase in plan.load.phases.iter().filter(|phase| phase.event || basis.event.is_none()) {
-            let excess = basis.tokens_at(phase.rate.per_sec_f64()) - r;
-            let lasts = phase.lasts.as_secs_f64();
+        for Stretch { rate, lasts, hold, variance, drain } in stretches(plan, basis) {
+            let excess = rate * hold - drain;
             if excess > 0.0 && room / excess <= lasts {
-                let rate = phase.rate.per_sec_f64();
-                let sd_s = (rate * basis.variance * whole / excess.powi(3)).sqrt();
+                let sd_s = (rate * variance * whole / excess.powi(3)).sqrt();
                 return Some(Self { after_s: passed + room / excess, sd_s, depth_tokens: bound });
             }
             room = (room - excess * lasts).min(whole);
@@ -63,6 +63,48 @@ impl Onset {
         }
         None
     }
+}
+
+/// A part of the event in which neither what comes nor what is granted changes.
+struct Stretch {
+    /// Callers a second.
+    rate: f64,
+    /// Seconds.
+    lasts: f64,
+    /// The mean hold of those who come.
+    hold: f64,
+    /// What a caller adds to the variance of the tokens that come.
+    variance: f64,
+    /// Tokens a second.
+    drain: f64,
+}
+
+/// The event's phases, each with the mix of those who come in it, cut where a fault of the provider begins or ends.
+fn stretches(plan: &Plan, basis: &Basis) -> Vec<Stretch> {
+    let turns = plan.provider.turns();
+    let chosen = plan.load.spans().filter(|(phase, _)| phase.event || basis.event.is_none());
+    let parts = chosen.flat_map(|(phase, span)| {
+        let (hold, variance) = match &phase.mix {
+            None => (basis.mean_hold, basis.variance),
+            Some(mix) => {
+                let mix = plan.requests.reweighed(mix);
+                let (hold, square) = (mix.mean(Class::hold), mix.mean(Class::square_hold));
+                (hold, variance(plan, hold, square))
+            }
+        };
+        let within = turns.iter().copied().filter(move |turn| span.start < *turn && *turn < span.end);
+        let edges: Vec<_> = std::iter::once(span.start).chain(within).chain([span.end]).collect();
+        let quota = basis.capacity * basis.mean_hold;
+        let stretch = |ends: &[Moment]| Stretch {
+            rate: phase.rate.per_sec_f64(),
+            lasts: ends[1].since(ends[0]).as_secs_f64(),
+            hold,
+            variance,
+            drain: basis.drain.per_sec_f64().min(quota * plan.provider.granted_at(ends[0])),
+        };
+        edges.windows(2).map(stretch).collect::<Vec<_>>()
+    });
+    parts.collect()
 }
 
 #[cfg(test)]

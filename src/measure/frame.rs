@@ -29,6 +29,8 @@ pub struct Frame {
     pub end: Moment,
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
+    /// By class: whether its callers leave before their deadlines.
+    impatient: Vec<bool>,
     /// By class, the longest wait its callers keep; `None` where there is no such limit.
     keeps: Vec<Option<Duration>>,
 }
@@ -49,6 +51,7 @@ impl Frame {
             before,
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
+            impatient: plan.requests.classes().iter().map(|class| class.patience < class.deadline).collect(),
             keeps: plan.requests.classes().iter().map(|class| class.on_refusal.keeps()).collect(),
             phases,
         }
@@ -66,6 +69,11 @@ impl Frame {
     pub fn begins(&self, index: usize) -> Moment {
         let nanos = self.width.as_nanos().saturating_mul(index as u128);
         Moment::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Whether callers of `class` leave before their deadlines: that they left is nobody's fault.
+    pub fn is_impatient(&self, class: ClassId) -> bool {
+        self.impatient.get(usize::from(class.0)).copied().unwrap_or(false)
     }
 
     /// How many classes the mix has.
@@ -96,6 +104,7 @@ mod tests {
             before: None,
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
+            impatient: Vec::new(),
             keeps: Vec::new(),
         }
     }

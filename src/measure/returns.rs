@@ -42,7 +42,7 @@ pub struct Returns {
     pub inside: Tally,
     /// Those that were due back after it (or on a day without one).
     pub after: Tally,
-    /// Those that say nothing: never sent, or still open when the run ended.
+    /// Those that say nothing: never sent, gone before their deadline, or still open when the run ended.
     pub censored: u64,
 }
 
@@ -52,7 +52,8 @@ impl Returns {
         if !record.probe {
             return;
         }
-        if matches!(record.outcome, Outcome::Unsent | Outcome::Unfinished) {
+        let left = record.outcome == Outcome::Abandoned && frame.is_impatient(record.class);
+        if left || matches!(record.outcome, Outcome::Unsent | Outcome::Unfinished) {
             self.censored += 1;
             return;
         }

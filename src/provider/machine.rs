@@ -60,6 +60,8 @@ pub enum Answer {
         retry_after: Duration,
         /// What it asked for.
         wanted: Tokens,
+        /// Whether a fault of the plan has made the quota smaller than it is said to be.
+        cut: bool,
     },
     /// It asks for more than the quota can ever grant at once.
     TooLarge {
@@ -86,7 +88,7 @@ impl Answer {
 
     /// Whether it is what it is because of a fault of the plan.
     pub const fn is_faulty(&self) -> bool {
-        matches!(self, Self::Failed(_) | Self::Spoilt(..))
+        matches!(self, Self::Failed(_) | Self::Spoilt(..) | Self::Refused { cut: true, .. })
     }
 }
 
@@ -142,6 +144,8 @@ pub struct Provider {
     busy: BinaryHeap<Reverse<Moment>>,
     /// When the run begins, from which the times of faults count.
     began: Moment,
+    /// Whether a fault has made the quota smaller than usual.
+    cut: bool,
     /// Times that are still to come at which the quota changes, the latest first, each with its part from then on.
     steps: Vec<(Duration, Ratio)>,
     /// What else is wrong, by its beginning.
@@ -159,6 +163,7 @@ impl Provider {
             places: config.slots.map(Places::new),
             busy: BinaryHeap::new(),
             began: now,
+            cut: false,
             steps: steps(&config.faults),
             faults: config.faults.iter().filter(apart).copied().collect(),
             calls: 0,
@@ -195,6 +200,7 @@ impl Provider {
             && at <= now
         {
             self.accounts.iter_mut().for_each(|account| account.retune(at, &self.config.quota, part));
+            self.cut = part.as_f64() < 1.0;
             self.steps.pop();
         }
         let number = self.number(call.account);
@@ -214,7 +220,7 @@ impl Provider {
         let full = self.places.as_mut().and_then(|places| places.full_until(now));
         let free = full.map_or(Duration::ZERO, |free| free.since(now));
         if full.is_some() || !retry_after.is_zero() {
-            return Answer::Refused { retry_after: retry_after.max(free), wanted };
+            return Answer::Refused { retry_after: retry_after.max(free), wanted, cut: self.cut };
         }
         let output = call.output.min(call.max_output);
         let (made, gap) = self.made(now, output, draw);

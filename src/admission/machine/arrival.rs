@@ -105,7 +105,8 @@ impl Admission {
     /// A newcomer is forwarded at once only when nobody waits; else it waits if what is ahead can be served in time;
     /// else others give way, if the policy says so; else it is refused.
     fn meet(&mut self, now: Moment, ask: &Ask) -> Verdict {
-        let returning = self.promises.redeem(ask.caller, now);
+        let (lane, _) = self.lane(ask.tenant);
+        let returning = self.promises[lane].redeem(ask.caller, now);
         let remaining = ask.deadline.since(now);
         let service = self.service.get();
         let ready = now >= self.rest_until && self.queue.is_clear();
@@ -200,17 +201,20 @@ impl Admission {
     /// What a refused caller is told, and the promise that makes.
     pub(super) fn appoint(&mut self, now: Moment, ask: &Ask, until_room: Duration) -> Option<Duration> {
         let reserve = self.reserve;
+        let (lane, share) = self.lane(ask.tenant);
+        let promises = &self.promises[lane];
         let scene = retry_after::Scene {
             drain: self.ledger.drain(ask.hold(), self.service.mean()) * self.factor.get(),
             waiting: self.queue.tokens(),
             until_room,
-            promised: self.promises.open() + ask.hold(),
-            returning: reserve.map_or(0.0, |reserve| self.promises.returning(&reserve)),
+            // seen at the whole drain rate, as all else here
+            promised: Tokens::new(((promises.open() + ask.hold()).get() as f64 / share) as u64),
+            returning: reserve.map_or(0.0, |reserve| promises.returning(&reserve)),
             draw: draw(ask.caller, 0),
         };
         let told = self.config.retry_after.announce(&scene)?;
         if reserve.is_some() {
-            self.promises.add(ask.caller, now + told, ask.hold());
+            self.promises[lane].add(ask.caller, now + told, ask.hold());
         }
         Some(told)
     }

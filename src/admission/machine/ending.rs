@@ -151,6 +151,12 @@ impl Admission {
         let Some(flying) = self.flying.get_mut(id.0).filter(|flying| flying.lease == Moment::ZERO) else {
             return;
         };
+        // who left before its answer came has seen how long that takes at least: slower answers than are believed in would
+        // else never be seen
+        let took = now.since(flying.since);
+        if took > self.service.get() {
+            self.service.saw(took);
+        }
         // its end is awaited, but not for ever
         flying.lease = lease;
         self.leases.insert((lease, id));

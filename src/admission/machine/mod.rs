@@ -13,7 +13,7 @@ use super::queue::{Layout, Queue};
 use super::retries::Retries;
 use super::retry_after::Reserve;
 use super::retry_after::promises::Promises;
-use super::{Ask, Config, Effect, Event, Gauge, Id, Unknown};
+use super::{Ask, Config, Effect, Event, Gauge, Id, TenantId, Unknown};
 use crate::units::{Dense, Moment, Rate, Tokens};
 
 /// The machine. See the module's head for its laws.
@@ -35,7 +35,8 @@ pub struct Admission {
     factor: HoldFactor,
     delay: Option<Delay>,
     retries: Retries,
-    promises: Promises,
+    /// By lane: each has a part of the drain of its own.
+    promises: Vec<Promises>,
     /// What is kept for those who return.
     reserve: Option<Reserve>,
     /// No forwarding before this instant: the provider asked for a rest.
@@ -83,7 +84,7 @@ impl Admission {
             factor: HoldFactor::default(),
             delay: config.codel.map(|rule| Delay::new(rule, now)),
             retries: Retries::new(config.upstream.budget),
-            promises: Promises::default(),
+            promises: std::iter::repeat_with(Promises::default).take(lanes(config)).collect(),
             reserve: config.retry_after.reserve(),
             rest_until: Moment::ZERO,
             pause_until: Moment::ZERO,
@@ -98,7 +99,7 @@ impl Admission {
     /// are ignored: a caller may leave in the very instant its answer ends.
     pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
         self.ledger.advance(now);
-        self.promises.advance(now);
+        self.promises.iter_mut().for_each(|promises| promises.advance(now));
         let due = self.wake.is_some_and(|at| at <= now);
         if due {
             self.end_leases(now);
@@ -152,12 +153,29 @@ impl Admission {
 
     /// Whether `caller` was told when to come back, and has not come.
     pub(super) fn expects(&self, caller: u64) -> bool {
-        self.promises.expects(caller)
+        self.promises.iter().any(|promises| promises.expects(caller))
     }
 
     /// Whether a request whose caller left is not forwarded any more.
     pub const fn forgets_leavers(&self) -> bool {
         self.config.cancel
+    }
+
+    /// θ, the mean over the lanes.
+    fn returning(&self, reserve: &Reserve) -> f64 {
+        let sum: f64 = self.promises.iter().map(|promises| promises.returning(reserve)).sum();
+        sum / self.promises.len() as f64
+    }
+
+    /// The lane of a tenant's promises, and the part of the drain that is its own while all others wait too.
+    fn lane(&self, tenant: TenantId) -> (usize, f64) {
+        let lane = usize::from(tenant.0) % self.promises.len();
+        let Some(own) = self.config.tenants.get(usize::from(tenant.0)).filter(|_| self.promises.len() > 1)
+        else {
+            return (lane, 1.0);
+        };
+        let all: f64 = self.config.tenants.iter().map(|tenant| f64::from(tenant.weight.max(1))).sum();
+        (lane, f64::from(own.weight.max(1)) / all)
     }
 
     /// The calls whose end nobody knows, the one whose lease ends first before the others.
@@ -179,8 +197,8 @@ impl Admission {
             held: self.ledger.held(),
             level: self.ledger.level(Tokens::new(1)),
             service: self.service.get(),
-            promises: self.promises.len() as u64,
-            returning: self.reserve.map_or(0.0, |reserve| self.promises.returning(&reserve)),
+            promises: self.promises.iter().map(Promises::len).sum::<usize>() as u64,
+            returning: self.reserve.map_or(0.0, |reserve| self.returning(&reserve)),
         }
     }
 }
@@ -203,6 +221,14 @@ impl Admission {
     pub(super) fn waits(&self, id: Id) -> bool {
         self.queue.contains(id)
     }
+}
+
+/// The most lanes whose promises are kept apart; of more tenants, several share one.
+const MOST_LANES: usize = 64;
+
+/// How many lanes promises are kept by: one, or one a tenant where each has its share.
+fn lanes(config: &Config) -> usize {
+    if config.share.separate() { config.tenants.len().clamp(1, MOST_LANES) } else { 1 }
 }
 
 /// The long-run drain in tokens: the token budget, or as much as can be told apart where there is none.

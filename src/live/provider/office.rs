@@ -253,7 +253,7 @@ impl Office {
             Answer::Failed(Failing::Reset) => {
                 Reply { end: End::Reset, ..self.page(200, JSON, String::new()) }
             }
-            Answer::Refused { retry_after, wanted } => {
+            Answer::Refused { retry_after, wanted, .. } => {
                 self.error(&Trouble::Quota { model, wanted, limits, retry_after: Some(retry_after) })
             }
             Answer::TooLarge { wanted, most } => self.error(&Trouble::TooLarge { model, wanted, most }),

@@ -157,6 +157,21 @@ impl Fault {
     }
 }
 
+/// The part of the usual quota that `faults` leave for calls made `into` the run: what of it is granted, times the calls
+/// that do not go wrong.
+pub(super) fn part_at<'a>(faults: impl Iterator<Item = &'a Fault>, into: Duration) -> f64 {
+    let on = faults.filter(|fault| fault.at <= into && into < fault.end());
+    on.map(|fault| match fault.what {
+        What::Capacity(part) => part.as_f64(),
+        What::Cuts(share) | What::Garbage(share) | What::Resets(share) | What::Stalls(share) => {
+            1.0 - share.get()
+        }
+        What::Errors { share, .. } => 1.0 - share.get(),
+        What::Latency { .. } => 1.0,
+    })
+    .product()
+}
+
 impl Read for Fault {
     fn read(reader: &Reader<'_>) -> Option<Self> {
         let mut map = reader.map()?;

@@ -9,7 +9,7 @@ pub use service::{Law, Service, Slots, Strain};
 
 use super::wire::Api;
 use super::wire::openai::OpenAi;
-use crate::units::{Read, Reader};
+use crate::units::{Moment, Read, Reader};
 
 /// The provider's part of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -52,6 +52,28 @@ pub enum Count {
     Cl100kBase,
     /// By the tokenizer `o200k_base`, in the same way.
     O200kBase,
+}
+
+impl Config {
+    /// The part of the usual quota that gets answers at `at`, of a run that begins at the epoch: 1 without a fault.
+    pub fn part_at(&self, at: Moment) -> f64 {
+        fault::part_at(self.faults.iter(), at.since(Moment::ZERO))
+    }
+
+    /// The part of the usual quota that is granted at `at`, of a run that begins at the epoch.
+    pub fn granted_at(&self, at: Moment) -> f64 {
+        let quota = self.faults.iter().filter(|fault| matches!(fault.what, What::Capacity(_)));
+        fault::part_at(quota, at.since(Moment::ZERO))
+    }
+
+    /// The instants at which something begins to be wrong, or ends to be, in order.
+    pub fn turns(&self) -> Vec<Moment> {
+        let ends = |fault: &Fault| [fault.at, fault.end()].map(|after| Moment::ZERO + after);
+        let mut turns: Vec<_> = self.faults.iter().flat_map(ends).collect();
+        turns.sort_unstable();
+        turns.dedup();
+        turns
+    }
 }
 
 impl Read for Config {
