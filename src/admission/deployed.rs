@@ -1,6 +1,6 @@
 use super::faults::Habits;
 use super::replicas::Replicas;
-use super::{Admission, Config, Effect, Event, Gauge, Id, Unknown};
+use super::{Admission, Ask, Config, Effect, Event, Gauge, Id, Met, Says, Unknown};
 use crate::units::Moment;
 
 /// What really runs under a configuration: one machine or several replicas, and what is wrong with them.
@@ -45,6 +45,14 @@ impl Deployed {
         match &mut self.gateway {
             Gateway::One(machine) => machine.handle(now, event, effects),
             Gateway::Several(replicas) => replicas.handle(now, event, effects),
+        }
+    }
+
+    /// See [`Admission::follow`]. What is followed is what is declared: faults change nothing here.
+    pub fn follow(&mut self, now: Moment, ask: Ask, met: Met, effects: &mut Vec<Effect>) -> Says {
+        match &mut self.gateway {
+            Gateway::One(machine) => machine.follow(now, ask, met, effects),
+            Gateway::Several(replicas) => replicas.follow(now, ask, met, effects),
         }
     }
 

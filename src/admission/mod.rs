@@ -41,8 +41,8 @@ pub use codel::Codel;
 pub use config::{Budgets, Config, Counts, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
 pub use deployed::Deployed;
 pub use desk::Kept;
-pub use machine::Admission;
 use machine::draw;
+pub use machine::{Admission, Met, Says};
 pub use replicas::Replicas;
 pub use upstream::Meaning;
 

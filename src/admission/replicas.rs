@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::desk::Kept;
-use super::{Admission, Ask, Budgets, Config, Effect, Event, Gauge, Id, Tenant, Unknown};
+use super::{Admission, Ask, Budgets, Config, Effect, Event, Gauge, Id, Met, Says, Tenant, Unknown};
 use crate::units::{Bytes, Moment, Rate, Ratio};
 
 /// So many requests may stand elsewhere than their number says before those that ended are looked for.
@@ -56,6 +56,14 @@ impl Replicas {
         let which = self.which(id);
         self.machines[which].handle(now, event, effects);
         self.wake = self.when_to_wake();
+    }
+
+    pub(super) fn follow(&mut self, now: Moment, ask: Ask, met: Met, effects: &mut Vec<Effect>) -> Says {
+        self.place(&ask);
+        let which = self.which(ask.id);
+        let says = self.machines[which].follow(now, ask, met, effects);
+        self.wake = self.when_to_wake();
+        says
     }
 
     /// Wakes those whose time has come; all, if nobody's has.

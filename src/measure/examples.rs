@@ -6,6 +6,8 @@ const MOST: usize = 20;
 /// A kind of trouble of which examples are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
+    /// A refusal whose status is that of another reason than it names.
+    Contradictory,
     /// A refusal that cost the provider tokens.
     CostlyRefusal,
     /// A request that failed.
@@ -18,6 +20,8 @@ pub enum Trouble {
     Overlong,
     /// A refusal that took more than 10 ms.
     SlowRefusal,
+    /// A refusal for entitlement.
+    Throttled,
     /// A full answer the provider never saw a request for.
     Unjoined,
     /// A probe that came back as told and was not served in time.
