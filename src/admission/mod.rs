@@ -44,6 +44,8 @@ pub use desk::Kept;
 use machine::draw;
 pub use machine::{Admission, Met, Says};
 pub use replicas::Replicas;
+pub use retries::START as RETRIES_AT_START;
+pub use retry_after::promises::MOST as MOST_PROMISES;
 pub use upstream::Meaning;
 
 /// A request inside the machine: numbers given in order of arrival, never twice.

@@ -5,6 +5,7 @@ use super::refusal::refusal;
 use super::timers::{Due, Timers};
 use crate::admission::faults::Telling;
 use crate::admission::{self, Ask, Deployed, Effect, Event, Failure, Id, Meaning, TenantId};
+use crate::measure::Holds;
 use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
@@ -73,7 +74,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             open: Dense::default(),
             timers: Timers::new(classes.iter().map(|class| class.patience)),
             effects: Vec::new(),
-            ended: Ended { at: Moment::ZERO, censored: 0, events: 0, calls_open: 0, held: Tokens::ZERO },
+            ended: Ended { at: Moment::ZERO, censored: 0, events: 0, held: Holds::default() },
             plan,
             see,
         }
@@ -106,12 +107,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             }
         }
         let gauge = self.gateway.gauge();
-        Ended {
-            at: self.now.max(if until == Moment::NEVER { self.last } else { until }),
-            calls_open: gauge.in_flight,
-            held: gauge.held,
-            ..self.ended
-        }
+        let held = Holds { requests: gauge.in_flight - gauge.unknown, tokens: gauge.held };
+        Ended { at: self.now.max(if until == Moment::NEVER { self.last } else { until }), held, ..self.ended }
     }
 
     fn arrive(&mut self, arrival: &Arrival) {

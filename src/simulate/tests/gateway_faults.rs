@@ -139,8 +139,8 @@ fn what_is_never_given_back_is_held_at_the_end() {
     let held = |faults: &[&str]| {
         let (records, ended) = records(&plan, &policy(&plan, faults, &[]));
         let served = count(&records, |r| r.outcome == Outcome::Completed);
-        assert_eq!(ended.held.get(), 1_200 * ended.calls_open, "{faults:?}");
-        (ended.calls_open as usize, served)
+        assert_eq!(ended.held.tokens.get(), 1_200 * ended.held.requests, "{faults:?}");
+        (ended.held.requests as usize, served)
     };
     assert_eq!(held(&[]).0, 0);
     let (open, served) = held(&["leaked_holds=100%"]);
