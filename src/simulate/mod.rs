@@ -8,6 +8,7 @@
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
 mod drained;
+mod refusal;
 mod replay;
 mod rounds;
 mod summary;
