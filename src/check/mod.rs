@@ -12,26 +12,43 @@ use std::time::Duration;
 use crate::forecast::Forecast;
 use crate::measure::Measures;
 use crate::plan::{CheckOverride, Limit, Plan};
+use crate::simulate::Agreement;
 use crate::units::Bytes;
+use crate::workload::{Class, OnRefusal};
 
 mod accounting;
 mod backlog_drain;
+mod deadline_propagated;
+mod fairness_tokens;
 mod finding;
 mod goodput_floor;
+mod kendall;
+mod limits_separate;
 mod memory_ceiling;
+mod memory_plateau;
+mod on_the_way;
+mod predicted;
 mod quiet;
 mod quota_respected;
+mod recovery_complete;
+mod retries_bounded;
+mod retry_after_calibrated;
+mod retry_after_follows_state;
 mod retry_after_honoured;
+mod retry_after_no_echo;
 mod retry_after_parseable;
 mod retry_after_present;
 mod retry_after_usable;
+mod shedding_boundary;
 mod shedding_fast;
 mod shedding_free;
 mod shedding_onset;
 mod shedding_shape;
 mod target_alive;
+mod tiers_order;
 mod validity;
 mod verdict;
+mod waste_none;
 pub mod words;
 
 pub use finding::{Draft, Finding, Verdict};
@@ -43,17 +60,29 @@ pub const ALL: &[Kind] = &[
     accounting::KIND,
     target_alive::KIND,
     shedding_onset::KIND,
+    shedding_boundary::KIND,
     shedding_fast::KIND,
     shedding_free::KIND,
     shedding_shape::KIND,
     retry_after_present::KIND,
     retry_after_parseable::KIND,
+    retry_after_follows_state::KIND,
+    retry_after_calibrated::KIND,
     retry_after_honoured::KIND,
+    retry_after_no_echo::KIND,
     retry_after_usable::KIND,
     memory_ceiling::KIND,
+    memory_plateau::KIND,
     backlog_drain::KIND,
+    recovery_complete::KIND,
     goodput_floor::KIND,
+    waste_none::KIND,
     quota_respected::KIND,
+    deadline_propagated::KIND,
+    retries_bounded::KIND,
+    limits_separate::KIND,
+    fairness_tokens::KIND,
+    tiers_order::KIND,
     quiet::KIND,
 ];
 
@@ -82,6 +111,8 @@ pub enum Standard {
     Part(f64),
     /// A size that the forecast gives.
     Size,
+    /// A size.
+    SizeOf(Bytes),
 }
 
 /// What a check may look at.
@@ -93,6 +124,8 @@ pub struct Scene<'a> {
     pub forecast: &'a Forecast,
     /// What the run came to.
     pub measures: &'a Measures,
+    /// How the run's verdicts agree with those of the declared policy, if they were compared.
+    pub agreement: Option<&'a Agreement>,
     /// True of a run with sockets, false of one in virtual time.
     pub live: bool,
     /// What the plan changes of this check.
@@ -138,12 +171,39 @@ impl Scene<'_> {
         }
     }
 
+    /// The limit as a size: the plan's, or the check's own.
+    fn size_of(&self, kind: &Kind) -> Bytes {
+        match (self.limit(), kind.limit) {
+            (Some(Limit::Size(bytes)), _) | (_, Standard::SizeOf(bytes)) => bytes,
+            _ => Bytes::new(0),
+        }
+    }
+
     /// The limit as a size, if the plan names one.
     fn size(&self) -> Option<Bytes> {
         match self.limit() {
             Some(Limit::Size(bytes)) => Some(bytes),
             _ => None,
         }
+    }
+
+    /// Why a crowd of refused callers cannot be judged: too few of them were forecast.
+    fn no_crowd(&self) -> Option<String> {
+        /// Fewer say nothing about how they are spread.
+        const LEAST: f64 = 20.0;
+        let forecast = self.forecast;
+        let refused = forecast.shed_share * forecast.basis.offered * forecast.basis.lasts.as_secs_f64();
+        (refused < LEAST)
+            .then(|| format!("{} refusals were forecast: too few to judge", words::number(refused)))
+    }
+
+    /// Whether no caller of the plan comes back as told: all of them give up, or try again whatever they are told.
+    fn nobody_heeds(&self) -> bool {
+        let heeds = |class: &Class| match class.on_refusal {
+            OnRefusal::GiveUp => self.plan.probes.every > 0,
+            OnRefusal::Retry(_) => !class.on_refusal.heeds().is_zero(),
+        };
+        !self.plan.requests.classes().iter().any(|class| class.weight > 0 && heeds(class))
     }
 
     /// What is to be said where nobody was refused: nothing to judge on a quiet day, missing data in an overload.
@@ -175,11 +235,11 @@ pub fn faults(checks: &BTreeMap<String, CheckOverride>) -> Vec<String> {
             };
             let wanted = match (setting.limit?, kind.limit) {
                 (Limit::Time(_), Standard::Time(_)) | (Limit::Part(_), Standard::Part(_)) => return None,
-                (Limit::Size(_), Standard::Size) => return None,
+                (Limit::Size(_), Standard::Size | Standard::SizeOf(_)) => return None,
                 (_, Standard::Nothing) => "it has no limit: leave `limit` out",
                 (_, Standard::Time(_)) => "its limit is a time, such as 20ms",
                 (_, Standard::Part(_)) => "its limit is a share, such as 90%",
-                (_, Standard::Size) => "its limit is a size, such as 64MiB",
+                (_, Standard::Size | Standard::SizeOf(_)) => "its limit is a size, such as 64MiB",
             };
             Some(format!("checks.{id}.limit: {wanted}"))
         })

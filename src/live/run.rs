@@ -12,11 +12,12 @@ use super::board::Board;
 use super::canary::{self, Chain};
 use super::crew::{Crew, Goal, Leftovers};
 use super::desk::{Desk, Over};
+use super::holds;
 use super::preflight::Needs;
 use super::request::Wire;
 use super::target::{Start, Target};
 use super::wall::Stamp;
-use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, Looked, ProviderShell, Seen};
+use super::{Arrived, Carriers, Clock, Evidence, Listener, LiveError, Log, Looked, ProviderShell, Seen};
 use crate::measure::{Measures, Snapshot};
 use crate::observe::Sighting;
 use crate::plan::Plan;
@@ -40,6 +41,8 @@ pub struct Options {
     pub board: Option<Board>,
     /// Where every request is noted as it ends.
     pub log: Option<Log>,
+    /// Who else is shown every request as it ends.
+    pub listener: Option<Listener>,
 }
 
 /// A request to end, from a signal handler or another thread.
@@ -131,7 +134,7 @@ pub fn run(
         metrics_port: stage.target.metrics_port(),
     };
     let crew = Crew::start(plan, wire, &goal, clock, start, out)?;
-    let mut desk = Desk::new(plan, clock, start, seen, options.log.clone());
+    let mut desk = Desk::new(plan, clock, start, seen, (options.log.clone(), options.listener.clone()));
     desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
     let Leftovers { evidence, looked, not_waited_for } = crew.dismiss()?;
@@ -143,6 +146,9 @@ pub fn run(
     let (mut measures, end, overtaken) = desk.close();
     // neither kind of returning caller was seen to the end
     measures.returns.censored += not_waited_for;
+    if ended_by == Ended::Done {
+        measures.held = holds::at_quiet(&plan.target, &stage.target.base);
+    }
     Ok(Run {
         measures,
         started: stamp.rfc3339(),

@@ -6,6 +6,10 @@ const MOST: usize = 20;
 /// A kind of trouble of which examples are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
+    /// A request that reached the provider more often than it may.
+    CalledTooOften,
+    /// A refusal whose status is that of another reason than it names.
+    Contradictory,
     /// A refusal that cost the provider tokens.
     CostlyRefusal,
     /// A request that failed.
@@ -18,6 +22,10 @@ pub enum Trouble {
     Overlong,
     /// A refusal that took more than 10 ms.
     SlowRefusal,
+    /// A call that told the provider nothing of its caller's time, or more than was left.
+    ToldWrong,
+    /// A refusal for entitlement.
+    Throttled,
     /// A full answer the provider never saw a request for.
     Unjoined,
     /// A probe that came back as told and was not served in time.
@@ -28,6 +36,8 @@ pub enum Trouble {
     Unshapely,
     /// A forwarded request that the provider refused for its quota.
     UpstreamRefused,
+    /// A request that cost the provider tokens nobody was waiting for.
+    Wasted,
 }
 
 /// Arrivals that show a kind of trouble: the first twenty of each, by number.

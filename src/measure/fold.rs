@@ -3,7 +3,7 @@ use std::fmt;
 use super::{Measures, Snapshot, Vital};
 use crate::observe::{Gauge, Ghost, Joiner, Record, Sighting};
 use crate::plan::Plan;
-use crate::units::{Moment, Tokens};
+use crate::units::Moment;
 
 /// Joins and measures a run as it goes.
 #[derive(Debug)]
@@ -69,9 +69,8 @@ impl Fold {
         }
         self.pass(at);
         self.joiner.see(&sighting, &mut self.ended);
-        let spared = self.joiner.take_spared();
-        if spared > Tokens::ZERO {
-            self.measures.spared(spared);
+        for spared in self.joiner.take_spared() {
+            self.measures.spared(&spared);
         }
         self.stand(at);
         if !self.ended.is_empty() || self.joiner.ghosts() > 0 {
@@ -133,6 +132,7 @@ impl Fold {
         self.drain();
         // calls that go on for callers who are gone: when they end is known already
         self.pass(Moment::NEVER);
+        self.drain();
         self.measures
     }
 
@@ -144,6 +144,9 @@ impl Fold {
                     told(Closed::Ghost(&ghost));
                 }
             }
+        }
+        for inverted in self.joiner.take_inverted() {
+            self.measures.inverted(&inverted);
         }
         for record in self.ended.drain(..) {
             self.measures.record(&record);
@@ -159,6 +162,7 @@ mod tests {
     use super::super::testing::{sightings, smoke};
     use super::*;
     use crate::observe::Attempt;
+    use crate::units::Tokens;
 
     #[test]
     fn what_is_joined_is_measured_and_forgotten() {

@@ -5,6 +5,8 @@
 //! two halves of a run add to the whole. Nothing here is kept per request; what is kept per window of time is bounded
 //! by the number of windows, which grow wider where a run is long.
 
+mod boundary;
+mod budgets;
 mod counts;
 mod depths;
 mod examples;
@@ -12,11 +14,14 @@ mod failures;
 mod fold;
 mod frame;
 mod hist;
+mod holds;
+mod inversions;
 mod latencies;
 mod measures;
 mod refusals;
 mod returns;
 mod said;
+mod shares;
 mod snapshot;
 mod streams;
 #[cfg(test)]
@@ -26,8 +31,11 @@ mod tests;
 mod told;
 mod unsent;
 mod vitals;
+mod waits;
 mod windows;
 
+pub use boundary::{Boundary, untold};
+pub use budgets::Budgets;
 pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
 pub use examples::{Examples, Trouble};
@@ -35,14 +43,18 @@ pub use failures::{Cause, Failures, Often};
 pub use fold::{Closed, Fold};
 pub use frame::{Frame, FramePhase};
 pub use hist::Hist;
+pub use holds::Holds;
+pub use inversions::Inversions;
 pub use latencies::Latencies;
 pub use measures::{Measures, Onset, Pace};
 pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
 pub use said::{Gauged, Said};
+pub use shares::{Part, Shares};
 pub use snapshot::{Recent, Snapshot};
 pub use streams::Streams;
-pub use told::{Returned, Told};
+pub use told::{Returned, Telling, Told};
 pub use unsent::UnsentBy;
 pub use vitals::{Memory, Pings, Vital, Vitals};
+pub use waits::{Door, Wait, Waits};
 pub use windows::{Window, Windows};

@@ -3,11 +3,15 @@ use std::time::Duration;
 
 mod attempts;
 mod gone;
+mod tiers;
 
 use self::attempts::Attempts;
+pub use self::tiers::Inverted;
+use self::tiers::{TRANSIT, Tiers};
 
 use super::outcome::{self, Ending};
 use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
+use crate::admission::Config;
 use crate::plan::{Plan, Refusal};
 use crate::units::{Moment, Tokens};
 use crate::workload::{ClassId, Mix};
@@ -58,6 +62,19 @@ pub struct Ghost {
     pub refused: bool,
 }
 
+/// A call that was cut off after its request had ended for its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spared {
+    /// When its request had been due.
+    pub due: Moment,
+    /// Its class.
+    pub class: ClassId,
+    /// Tokens that had been counted as wasted and were never made.
+    pub tokens: Tokens,
+    /// Tokens that were made until then.
+    pub spent: Tokens,
+}
+
 /// Joins both sides of every request by its id. Memory follows what is open, and what ended lately.
 #[derive(Debug, Clone)]
 pub struct Joiner {
@@ -75,10 +92,12 @@ pub struct Joiner {
     /// First due times of callers who mean to try again, by arrival.
     returning: BTreeMap<u64, Moment>,
     ghosts: Vec<Ghost>,
-    /// Tokens that were counted as wasted and never made.
-    spared: Tokens,
+    /// Calls that were cut off after they had been counted as wasted.
+    spared: Vec<Spared>,
     strays: u64,
     gauge: Gauge,
+    /// Where there are several.
+    tiers: Option<Box<Tiers>>,
 }
 
 /// Why the provider took no work.
@@ -107,6 +126,10 @@ struct Open {
     at_provider: Option<Moment>,
     busy_until: Option<Moment>,
     charged: Tokens,
+    /// Whether a call told the provider no deadline.
+    untold: bool,
+    /// The most by which a call told it more time than was left.
+    overtold: Duration,
     /// What calls cost that were cut off.
     cut: Tokens,
     first_token: Option<Moment>,
@@ -126,18 +149,18 @@ struct Gone {
 impl Joiner {
     /// Nothing seen yet of a run of `plan`, whose classes and expected refusals tell what an answer means.
     pub fn new(plan: &Plan) -> Self {
-        Self::lingering(plan, Linger { ended: LINGER, left: LINGER_LEFT })
+        Self::lingering(plan, Linger { ended: LINGER, left: LINGER_LEFT }, TRANSIT)
     }
 
     /// The same for a run in virtual time: nothing travels, so what has ended is seen no more. Only a gateway that does
-    /// not notice leavers may still serve them, however late.
+    /// not notice leavers, by its policy or by a fault, may still serve them, however late.
     pub fn in_virtual_time(plan: &Plan) -> Self {
-        let notices = plan.policy().is_none_or(|policy| policy.cancel);
+        let notices = plan.policy().is_none_or(Config::forgets_leavers);
         let left = if notices { Duration::ZERO } else { Duration::MAX };
-        Self::lingering(plan, Linger { ended: Duration::ZERO, left })
+        Self::lingering(plan, Linger { ended: Duration::ZERO, left }, Duration::ZERO)
     }
 
-    fn lingering(plan: &Plan, linger: Linger) -> Self {
+    fn lingering(plan: &Plan, linger: Linger, transit: Duration) -> Self {
         Self {
             mix: plan.requests.clone(),
             refusal: plan.expect.refusal.clone(),
@@ -149,9 +172,10 @@ impl Joiner {
             next_end: None,
             returning: BTreeMap::new(),
             ghosts: Vec::new(),
-            spared: Tokens::ZERO,
+            spared: Vec::new(),
             strays: 0,
             gauge: Gauge::default(),
+            tiers: Tiers::of(plan, transit),
         }
     }
 
@@ -164,7 +188,8 @@ impl Joiner {
             Sighting::Due { at, class, hold, probe, .. } => self.due(attempt, *at, *class, *hold, *probe),
             Sighting::Unsent { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Unsent), ended),
             Sighting::Sent { at, .. } => self.sent(attempt, *at),
-            Sighting::AtProvider { at, until, charged, refused, faulty, .. } => {
+            Sighting::AtProvider { at, until, charged, refused, faulty, budget, .. } => {
+                self.told(attempt, *at, *budget);
                 let turned = refused.then_some(if *faulty { Turned::ByFault } else { Turned::ForQuota });
                 self.at_provider(attempt, *at, *until, *charged, turned);
             }
@@ -199,8 +224,8 @@ impl Joiner {
         std::mem::take(&mut self.ghosts)
     }
 
-    /// Tokens that had been counted as wasted and were never made, since this was last asked: their calls were cut off.
-    pub fn take_spared(&mut self) -> Tokens {
+    /// Calls that were cut off after they had been counted as wasted, since this was last asked.
+    pub fn take_spared(&mut self) -> Vec<Spared> {
         std::mem::take(&mut self.spared)
     }
 
@@ -212,6 +237,11 @@ impl Joiner {
     /// When the next call at the provider ends, if any runs.
     pub const fn next_end(&self) -> Option<Moment> {
         self.next_end
+    }
+
+    /// Requests that were turned away while less important ones stood in the gateway, since this was last asked.
+    pub fn take_inverted(&mut self) -> Vec<Inverted> {
+        self.tiers.as_mut().map(|tiers| tiers.take()).unwrap_or_default()
     }
 
     /// Sightings at the provider of requests that were never sent, or that ended too long ago to be known.
@@ -233,6 +263,9 @@ impl Joiner {
                     open.busy_until = None;
                 }
             }
+        }
+        if let Some(tiers) = &mut self.tiers {
+            tiers.advance(now);
         }
         for row in &mut self.forget {
             while let Some((_, attempt)) = row.front().copied().filter(|(at, _)| *at <= now) {
@@ -271,6 +304,8 @@ impl Joiner {
             at_provider: None,
             busy_until: None,
             charged: Tokens::ZERO,
+            untold: false,
+            overtold: Duration::ZERO,
             cut: Tokens::ZERO,
             first_token: None,
             tokens: 0,
@@ -293,6 +328,21 @@ impl Joiner {
         self.gauge.depth.requests += 1;
         self.gauge.depth.tokens += open.hold;
         self.gauge.outstanding += 1;
+        if let Some(tiers) = &mut self.tiers {
+            tiers.enter(at, attempt, open.class, open.hold);
+        }
+    }
+
+    /// A call tells the provider that its caller waits `budget` more, or nothing of it.
+    fn told(&mut self, attempt: Attempt, at: Moment, budget: Option<Duration>) {
+        let Some(open) = self.open.get_mut(attempt) else { return };
+        match budget {
+            Some(budget) => {
+                let left = (open.due + self.mix.class(open.class).deadline).since(at);
+                open.overtold = open.overtold.max(budget.saturating_sub(left));
+            }
+            None => open.untold = true,
+        }
     }
 
     fn at_provider(
@@ -315,6 +365,9 @@ impl Joiner {
         }
         if std::mem::take(&mut open.in_gateway) {
             self.gauge.depth = less(self.gauge.depth, open.hold);
+            if let Some((tiers, sent)) = self.tiers.as_mut().zip(open.sent) {
+                tiers.leave(sent, attempt, open.class, open.hold);
+            }
         }
         // a second call while the first still runs: the later end counts, once
         let works = until > at;
@@ -342,6 +395,15 @@ impl Joiner {
         }
         if open.in_gateway {
             self.gauge.depth = less(self.gauge.depth, open.hold);
+            if let Some((tiers, sent)) = self.tiers.as_mut().zip(open.sent) {
+                tiers.leave(sent, attempt, open.class, open.hold);
+                let gave_way = ending.outcome == Outcome::Expired
+                    && open.refusals == 0
+                    && tiers.is_early(open.class, open.due, at);
+                if ending.outcome == Outcome::Shed || gave_way {
+                    tiers.turn_away(open.class, attempt, open.hold, (sent, at));
+                }
+            }
         }
         let counts = ending.outcome != Outcome::Unfinished;
         // what was cut off was for nobody, whatever became of another call
@@ -404,12 +466,15 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         at_provider: open.at_provider,
         upstream_attempts: open.visits,
         upstream_refusals: open.refusals,
+        untold: open.untold,
+        overtold: open.overtold,
         first_token: open.first_token,
         tokens: open.tokens,
         streamed: ending.streamed,
         ended,
         outcome: ending.outcome,
         status: ending.status,
+        reason: ending.reason,
         broken: ending.broken,
         retry_after,
         should_retry: ending.should_retry,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Attempt, Broken, RetryAfter, Streamed};
+use super::{Attempt, Broken, Reason, RetryAfter, Streamed};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -96,6 +96,10 @@ pub struct Record {
     pub upstream_attempts: u32,
     /// How often the provider refused it.
     pub upstream_refusals: u32,
+    /// Whether a call to the provider said nothing of its caller's deadline, or nothing that can be read.
+    pub untold: bool,
+    /// The most by which a call told the provider more time than its caller had left.
+    pub overtold: Duration,
     /// When the first token of a streamed answer was read.
     pub first_token: Option<Moment>,
     /// Tokens that were read of a streamed answer, each a piece of content.
@@ -108,6 +112,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// The HTTP status, if it was answered.
     pub status: Option<u16>,
+    /// The reason a refusal names for itself, if it does.
+    pub reason: Option<Reason>,
     /// Why there was no whole answer, if there was none.
     pub broken: Option<Broken>,
     /// The `Retry-After` of a refusal.

@@ -11,9 +11,11 @@ use crate::observe::{Gaps, Outcome, Record, RetryAfter, Streamed};
 use crate::plan::{Plan, TargetKind};
 use crate::units::{Bytes, Moment};
 
+mod answers;
+
 pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, live: true, setting: None };
+    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live: true, setting: None };
     let judgement = Judgement::of(&scene, interrupted);
     let header = RunHeader {
         id: "20261130-071502".into(),
@@ -246,10 +248,11 @@ fn junit_counts_an_invalid_and_an_interrupted_run_as_errors_and_missing_data_as_
     let (passed, report) = xml(&healthy(&plan), false);
     assert_eq!(elements(&passed, "testcase"), 1 + report.checks.len());
     let bad = ["failure", "error", "skipped"].map(|name| elements(&passed, name));
-    assert_eq!(bad, [0, 0, 0], "{passed}");
-    assert!(passed.contains("name=\"smoke.shedding\" tests=\"4\""), "{passed}");
+    let apart = report.checks.iter().filter(|check| check.verdict == Verdict::NotApplicable).count();
+    assert_eq!(bad, [0, 0, apart], "{passed}");
+    assert!(passed.contains("name=\"smoke.shedding\" tests=\"5\""), "{passed}");
     let (interrupted, _) = xml(&healthy(&plan), true);
-    assert_eq!(elements(&interrupted, "error"), 1 + report.checks.len());
+    assert_eq!(elements(&interrupted, "error"), 1 + report.checks.len() - apart);
     let (invalid, invalid_report) = xml(&Measures::new(&plan), false);
     let apply = invalid_report.checks.iter().filter(|check| check.verdict != Verdict::NotApplicable).count();
     assert_eq!(elements(&invalid, "error"), 1 + apply);
@@ -422,4 +425,23 @@ fn a_run_without_trust_and_the_addresses_of_a_name_are_in_every_form() {
     // over plain HTTP there is no certificate to be taken
     plan.target.kind = TargetKind::Url { url: "http://gateway.example".into(), policy: None };
     assert!(!plan.target.takes_any_certificate());
+}
+
+#[test]
+fn a_target_that_was_made_faulty_says_so_in_every_form() {
+    let forms = ["text", "json", "html", "markdown", "junit"];
+    let mut sketch = smoke();
+    let shown = |sketch: &crate::measure::testing::Sketch| {
+        let plan = sketch.plan();
+        let report = report(&plan, &healthy(&plan), false);
+        let says = |form: &&&str| rendered(&report, form, Style::default()).contains("37%");
+        forms.iter().filter(says).count()
+    };
+    assert_eq!(shown(&sketch), 0);
+    sketch.policy["faults"] = serde_json::json!(["no_recheck", { "early_shedding": "37%" }]);
+    assert_eq!(shown(&sketch), 5);
+    let plan = sketch.plan();
+    let text = rendered(&report(&plan, &healthy(&plan), false), "text", Style::default());
+    let warning = text.lines().nth(1).unwrap();
+    assert!(warning.starts_with("WARNING this gateway was made faulty on purpose"), "{text}");
 }

@@ -8,6 +8,7 @@
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
 mod drained;
+mod refusal;
 mod replay;
 mod rounds;
 mod summary;
@@ -15,12 +16,12 @@ mod timers;
 mod world;
 
 pub use drained::{NeverDrains, until_drained};
-pub use replay::{Agreement, Met, Mismatch, Recorded, replay};
+pub use replay::{Agreement, Following, Mismatch, Misses, Recorded, Replay};
 pub use rounds::{NoRounds, RoundClass, Rounds, rounds};
 pub use summary::{COLUMNS, Column, Summary};
 
 use crate::admission;
-use crate::measure::{Fold, Measures};
+use crate::measure::{Fold, Holds, Measures};
 use crate::observe::Sighting;
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -34,6 +35,8 @@ pub struct Ended {
     pub censored: u64,
     /// Steps taken: arrivals, ends of answers, callers who left or came back, wake-ups of the gateway.
     pub events: u64,
+    /// What the gateway still held for calls.
+    pub held: Holds,
 }
 
 /// Runs `plan` as given under `policy` in virtual time and hands every sighting to `see`, in order of time.
@@ -45,11 +48,28 @@ pub fn run(plan: &Plan, policy: &admission::Config, see: &mut impl FnMut(Sightin
 
 /// Runs `plan` as given under `policy` in virtual time and measures it.
 pub fn measure(plan: &Plan, policy: &admission::Config) -> (Measures, Ended) {
-    let mut fold = Fold::in_virtual_time(plan);
+    measured(plan, policy, Fold::in_virtual_time(plan))
+}
+
+/// The same, and each verdict is held against the one `declared` gives in the same state.
+pub fn measure_beside(
+    plan: &Plan,
+    policy: &admission::Config,
+    declared: &admission::Config,
+) -> (Measures, Ended, Agreement) {
+    let following = Following::new(plan, declared);
+    let told = following.clone();
+    let fold = Fold::in_virtual_time(plan).telling(move |closed| told.see(closed));
+    let (measures, ended) = measured(plan, policy, fold);
+    (measures, ended, following.finish())
+}
+
+fn measured(plan: &Plan, policy: &admission::Config, mut fold: Fold) -> (Measures, Ended) {
     let ended = run(plan, policy, &mut |sighting| fold.see(sighting));
     let mut measures = fold.finish(ended.at);
     // they were not seen to the end
     measures.returns.censored += ended.censored;
+    measures.held = Some(ended.held);
     (measures, ended)
 }
 

@@ -52,6 +52,11 @@ impl Class {
         }
     }
 
+    /// Tokens of the answer to arrival `seq`, where no trace says otherwise.
+    pub fn answer(&self, seed: u64, seq: u64) -> Tokens {
+        self.output.draw(seed, stream::OUTPUTS, seq, None)
+    }
+
     /// The mean of what is held.
     pub fn hold(&self) -> f64 {
         self.prompt.mean() + self.max_tokens.get() as f64

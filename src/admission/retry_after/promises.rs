@@ -9,7 +9,7 @@ use crate::units::{Moment, Tokens};
 const GRACE: Duration = Duration::from_millis(866);
 
 /// The most appointments kept at once; beyond them nobody's is written down.
-const MOST: usize = 100_000;
+pub const MOST: usize = 100_000;
 
 /// How many callers the row reaches back; the promises to earlier ones are kept aside.
 const ROW: usize = 4 * MOST;
@@ -57,6 +57,11 @@ impl Promises {
             self.came += 1;
         }
         due
+    }
+
+    /// Whether a promise to `caller` is open.
+    pub(crate) fn expects(&self, caller: u64) -> bool {
+        self.get(caller).is_some()
     }
 
     /// Notes that `caller` was told to come at `time` with `tokens` of work.
