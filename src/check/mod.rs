@@ -16,6 +16,7 @@ use crate::units::Bytes;
 
 mod accounting;
 mod backlog_drain;
+mod duplicates_single_call;
 mod finding;
 mod goodput_floor;
 mod memory_ceiling;
@@ -54,6 +55,7 @@ pub const ALL: &[Kind] = &[
     backlog_drain::KIND,
     goodput_floor::KIND,
     quota_respected::KIND,
+    duplicates_single_call::KIND,
     quiet::KIND,
 ];
 

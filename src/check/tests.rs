@@ -35,6 +35,16 @@ fn each_shed(measures: &mut Measures, seqs: std::ops::Range<u64>, change: fn(&mu
     }
 }
 
+/// The smoke plan, some of whose requests are sent twice, and a healthy run of it.
+fn doubled() -> (Plan, Measures) {
+    let mut sketch = smoke();
+    sketch.requests[0]["duplicates"] = json!("5%");
+    let plan = sketch.plan();
+    let mut measures = healthy(&plan);
+    measures.doubles.whole = 50;
+    (plan, measures)
+}
+
 /// For each check, one way (or more) to break a healthy run that it must see.
 const BROKEN: &[(&str, Spoil)] = &[
     ("accounting.complete", |_, m| {
@@ -74,6 +84,7 @@ const BROKEN: &[(&str, Spoil)] = &[
     }),
     ("backlog.drain", |_, m| m.depths.drained = Some(Moment::from_secs(75))),
     ("backlog.drain", |_, m| (m.depths.drained, m.end) = (None, Moment::from_secs(80))),
+    ("duplicates.single_call", |_, m| m.doubles.called_again = 1),
     ("goodput.floor", |_, m| *m = m_without_completions(m)),
     ("quota.respected", |_, m| m.upstream.refused = m.upstream.forwards / 50),
     ("quiet.no_false_shed", |_, m| arrive(m, &record(7_000, 500, 1, Outcome::Shed))),
@@ -92,8 +103,7 @@ fn m_without_completions(measures: &Measures) -> Measures {
 
 #[test]
 fn every_check_passes_a_healthy_run() {
-    let plan = smoke().plan();
-    let measures = healthy(&plan);
+    let (plan, measures) = doubled();
     for kind in ALL {
         let finding = judged(&plan, &measures, kind.id);
         assert_eq!(finding.verdict, Verdict::Pass, "{}: {}", kind.id, finding.because);
@@ -109,8 +119,7 @@ fn every_check_fails_the_run_that_breaks_it() {
         assert!(BROKEN.iter().any(|(id, _)| *id == kind.id), "{} has no way to fail", kind.id);
     }
     for (n, (id, spoil)) in BROKEN.iter().enumerate() {
-        let mut plan = smoke().plan();
-        let mut measures = healthy(&plan);
+        let (mut plan, mut measures) = doubled();
         spoil(&mut plan, &mut measures);
         let finding = judged(&plan, &measures, id);
         assert_eq!(finding.verdict, Verdict::Fail, "{id} (case {n}): {}", finding.because);

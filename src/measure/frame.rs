@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::units::Moment;
-use crate::workload::{ClassId, Span};
+use crate::workload::{ClassId, Copies, Span};
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
@@ -29,6 +29,8 @@ pub struct Frame {
     pub end: Moment,
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
+    /// Who is sent twice.
+    pub copies: Copies,
     /// By class: whether its callers leave before their deadlines.
     impatient: Vec<bool>,
     /// By class, the longest wait its callers keep; `None` where there is no such limit.
@@ -51,6 +53,7 @@ impl Frame {
             before,
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
+            copies: Copies::new(plan.load.seed, &plan.requests),
             impatient: plan.requests.classes().iter().map(|class| class.patience < class.deadline).collect(),
             keeps: plan.requests.classes().iter().map(|class| class.on_refusal.keeps()).collect(),
             phases,
@@ -104,6 +107,7 @@ mod tests {
             before: None,
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
+            copies: Copies::default(),
             impatient: Vec::new(),
             keeps: Vec::new(),
         }

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::{
-    Counts, Depths, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Streams, Told,
+    Counts, Depths, Doubles, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Streams, Told,
     Trouble, UnsentBy, Upstream, Vital, Vitals, Windows,
 };
 use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Outcome, Record};
@@ -70,6 +70,8 @@ pub struct Measures {
     pub told: Told,
     /// What reached the provider.
     pub upstream: Upstream,
+    /// Arrivals that were sent twice.
+    pub doubles: Doubles,
     /// Queue depth seen from outside.
     pub depths: Depths,
     /// Pings, memory, clocks.
@@ -106,6 +108,7 @@ impl Measures {
             returns: Returns::default(),
             told: Told::default(),
             upstream: Upstream::default(),
+            doubles: Doubles::default(),
             depths: Depths::default(),
             vitals: Vitals::default(),
             unjoined: 0,
@@ -141,7 +144,12 @@ impl Measures {
 
     /// Takes in an attempt that has ended.
     pub fn record(&mut self, record: &Record) {
-        let good = record.outcome == Outcome::Completed;
+        // the answer of a copy is that of its original, and no more good
+        let copy = record.attempt.is_copy();
+        let good = record.outcome == Outcome::Completed && !copy;
+        if self.frame.copies.are_any() {
+            self.doubles.record(record, &self.frame, &mut self.examples);
+        }
         self.count(record, good);
         self.pace(record);
         self.failures.record(record);
@@ -162,7 +170,8 @@ impl Measures {
         if record.outcome == Outcome::Failed {
             self.examples.note(Trouble::Failed, seq);
         }
-        if matches!(record.outcome, Outcome::Completed | Outcome::Late) && record.at_provider.is_none() {
+        let answered = matches!(record.outcome, Outcome::Completed | Outcome::Late);
+        if answered && !copy && record.at_provider.is_none() {
             self.unjoined += 1;
             self.examples.note(Trouble::Unjoined, seq);
         }
@@ -314,6 +323,7 @@ impl Measures {
         self.returns.add(&other.returns);
         self.told.add(&other.told);
         self.upstream.add(&other.upstream);
+        self.doubles.add(&other.doubles, &mut self.examples);
         self.depths.add(&other.depths);
         self.vitals.add(&other.vitals);
         self.unjoined += other.unjoined;

@@ -7,6 +7,7 @@
 
 mod counts;
 mod depths;
+mod doubles;
 mod examples;
 mod failures;
 mod fold;
@@ -30,6 +31,7 @@ mod windows;
 
 pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
+pub use doubles::Doubles;
 pub use examples::{Examples, Trouble};
 pub use failures::{Cause, Failures, Often};
 pub use fold::{Closed, Fold};

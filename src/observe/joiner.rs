@@ -254,7 +254,7 @@ impl Joiner {
         if self.open.get(attempt).is_some() {
             return;
         }
-        let retry = attempt.nth > 0 && !probe;
+        let retry = attempt.nth > 0 && !probe && !attempt.is_copy();
         let first_due = if retry { self.returning.remove(&attempt.seq) } else { None };
         let open = Open {
             class,
@@ -289,9 +289,12 @@ impl Joiner {
         let Some(open) = self.open.get_mut(attempt).filter(|open| open.sent.is_none()) else { return };
         open.sent = Some(at);
         open.depth_met = self.gauge.depth;
-        open.in_gateway = true;
-        self.gauge.depth.requests += 1;
-        self.gauge.depth.tokens += open.hold;
+        // a copy waits for the answer of its original: it is no more work
+        open.in_gateway = !attempt.is_copy();
+        if open.in_gateway {
+            self.gauge.depth.requests += 1;
+            self.gauge.depth.tokens += open.hold;
+        }
         self.gauge.outstanding += 1;
     }
 

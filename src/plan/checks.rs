@@ -18,6 +18,7 @@ pub struct Known {
 pub const CHECKS: &[Known] = &[
     known("accounting.complete", "every request is accounted for and every hold released"),
     known("backlog.drain", "the backlog is gone in time after the event"),
+    known("duplicates.single_call", "what is sent twice under one idempotency key is called for once"),
     known("goodput.floor", "goodput stays near capacity in the event's steady part"),
     known("memory.ceiling", "the target's memory stays under its forecast ceiling"),
     known("quiet.no_false_shed", "nobody is refused before the event, nor after the backlog is gone"),

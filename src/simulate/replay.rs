@@ -211,7 +211,7 @@ impl<'a> Replay<'a> {
                             drop(self.feed(event));
                         }
                         Due::Leave(id) => drop(self.feed(Event::Left { id })),
-                        Due::Probe(..) | Due::Retry(..) => {}
+                        Due::Probe(..) | Due::Copy(..) | Due::Retry(..) => {}
                     }
                 }
                 (_, Some(wake)) => {

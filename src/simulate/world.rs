@@ -1,28 +1,29 @@
 use std::time::Duration;
 
 use super::Ended;
+use super::copies::{self, Attached};
 use super::timers::{Due, Timers};
 use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Meaning, TenantId};
 use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
 use crate::units::{Dense, Moment, Tokens};
-use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, Signs, Sizes, stream};
+use crate::workload::{Allowance, Arrival, ClassId, Cohort, Copies, OnRefusal, Schedule, Signs, Sizes, stream};
 
 /// A request the gateway has not closed yet.
 #[derive(Debug, Clone, Copy)]
-struct Open {
-    attempt: Attempt,
+pub(super) struct Open {
+    pub(super) attempt: Attempt,
     class: ClassId,
     sizes: Sizes,
     used: Tokens,
     /// Whether its caller still waits.
-    here: bool,
+    pub(super) here: bool,
 }
 
 /// Everything that goes on in a simulated run.
 pub(super) struct World<'a, See> {
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     gateway: Admission,
     /// By class.
     tenants: Vec<TenantId>,
@@ -32,17 +33,19 @@ pub(super) struct World<'a, See> {
     /// The answers the provider makes, where they flow.
     flows: Dense<Flow>,
     cohort: Cohort,
+    pub(super) copies: Copies,
+    pub(super) attached: Attached,
     /// How many retries each class has left.
     allowances: Vec<Allowance>,
-    now: Moment,
+    pub(super) now: Moment,
     last: Moment,
     next_id: u64,
-    open: Dense<Open>,
-    timers: Timers,
+    pub(super) open: Dense<Open>,
+    pub(super) timers: Timers,
     wake: Option<Moment>,
     effects: Vec<Effect>,
     ended: Ended,
-    see: &'a mut See,
+    pub(super) see: &'a mut See,
 }
 
 impl<'a, See: FnMut(Sighting)> World<'a, See> {
@@ -59,6 +62,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             flowing: plan.provider.engine == Engine::Stream || classes.iter().any(|class| class.stream),
             flows: Dense::default(),
             cohort: Cohort::new(plan.probes),
+            copies: Copies::new(plan.load.seed, &plan.requests),
+            attached: Attached::default(),
             allowances: classes.iter().map(|class| Allowance::of(&class.on_refusal)).collect(),
             now: Moment::ZERO,
             last: plan.load.end(),
@@ -82,6 +87,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             let here = |id: Id| open.get(id.0).is_some_and(|open| open.here);
             let timer = self.timers.peek(other.unwrap_or(Moment::NEVER), here);
             let Some(now) = Moment::sooner(timer.map(|(at, _)| at), other) else { break };
+            if timer.is_none() && next.is_none() && self.copies.are_any() && self.open.len() == 0 {
+                // answers that are kept for copies are given up long after
+                break;
+            }
             if now >= until && self.gateway.waiting() == 0 {
                 self.now = self.now.max(until);
                 break;
@@ -104,6 +113,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     fn arrive(&mut self, arrival: &Arrival) {
         self.allowances[usize::from(arrival.class.0)].earn();
         self.send(Attempt { seq: arrival.seq, nth: 0 }, arrival.class, arrival.sizes, false);
+        if self.copies.are_any() {
+            self.copy(arrival);
+        }
     }
 
     fn send(&mut self, attempt: Attempt, class: ClassId, sizes: Sizes, probe: bool) {
@@ -121,11 +133,15 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             prompt: sizes.prompt,
             max_output: sizes.max_output,
             bytes: asks.bytes_of(sizes.prompt),
-            deadline: at + asks.deadline,
+            deadline: at + self.plan.believed(asks),
             tenant: self.tenants[usize::from(class.0)],
             tier: asks.tier,
-            operation: None,
+            operation: copies::operation(&self.copies, class, attempt.seq),
         };
+        if ask.deadline == at {
+            // by what it was told its time is over: the gateway calls it malformed
+            return self.answer(id, 400, None, None);
+        }
         self.feed(Event::Arrive(ask));
         // most of an overload is refused at once: who is gone needs no patience
         let open = &self.open;
@@ -142,6 +158,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             Due::Breaks(id, garbage) => self.breaks(id, garbage),
             Due::Leave(id) => self.leave(id),
             Due::Probe(seq, class, sizes) => self.send(Attempt { seq, nth: 1 }, class, sizes, true),
+            Due::Copy(seq, class, sizes) => {
+                self.send(Attempt { seq, nth: Attempt::COPY }, class, sizes, false);
+            }
             Due::Retry(seq, class, nth, sizes) => self.send(Attempt { seq, nth }, class, sizes, false),
         }
     }
@@ -154,11 +173,13 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 self.read(attempt, flow);
                 self.open.remove(id.0);
                 let streamed = Some(Streamed { used: Some(used), flawed: false });
-                (self.see)(Sighting::Answered { attempt, at: self.now, answer: whole(streamed) });
+                (self.see)(Sighting::Answered { attempt, at: self.now, answer: whole(streamed.clone()) });
+                self.relay(id, &whole(streamed));
             }
             _ => self.answer(id, 200, None, None),
         }
-        self.feed(Event::Settled { id, used: Some(used), answer: None });
+        let kept = self.copies.are_any().then(|| copies::size_of(used.get()));
+        self.feed(Event::Settled { id, used: Some(used), answer: kept });
     }
 
     fn leave(&mut self, id: Id) {
@@ -176,7 +197,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
         (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
         self.feed(Event::Left { id });
-        if self.gateway.forgets_leavers() {
+        if self.gateway.forgets_leavers() && !self.attached.wait_for(id) {
             self.open.remove(id.0);
         }
     }
@@ -186,7 +207,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         if streams {
             self.read(open.attempt, flow);
         }
-        if self.gateway.forgets_leavers() {
+        if self.gateway.forgets_leavers() && !self.attached.wait_for(id) {
             self.flows.remove(id.0);
             if self.plan.provider.engine == Engine::Stream {
                 let spent = open.sizes.prompt + Tokens::new(flow.by(self.now));
@@ -235,13 +256,12 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
             Effect::Fail { id } => self.fails(id, 502),
-            // no caller of a plan carries a key, and a call that is not needed any more ends when it would have
-            Effect::Attach { .. }
-            | Effect::Running { .. }
-            | Effect::Replay { .. }
-            | Effect::Conflict { .. }
-            | Effect::Forget { .. }
-            | Effect::Cancel { .. } => {}
+            Effect::Attach { id, to } => self.attach(id, to),
+            Effect::Running { id, .. } => self.answer(id, 409, None, None),
+            Effect::Replay { id, .. } => self.answer(id, 200, None, None),
+            Effect::Conflict { id } => self.answer(id, 422, None, None),
+            // a call that is not needed any more ends when it would have
+            Effect::Forget { .. } | Effect::Cancel { .. } => {}
         }
         None
     }
@@ -318,6 +338,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         match (flow, open) {
             (Some(flow), Some(Open { attempt, class, .. })) if self.plan.requests.class(class).stream => {
                 self.read(attempt, flow);
+                self.relay(id, &told_of(502, None, None));
                 self.open.remove(id.0);
                 (self.see)(Sighting::Broken { attempt, at: self.now, why: observe::Broken::Cut });
             }
@@ -336,8 +357,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
 
     /// A refusal reaches its caller, who may come back.
     fn refuse(&mut self, id: Id, status: u16, reason: Reason, told: Option<Duration>) {
-        let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
         let should_retry = self.gateway.should_retry(told);
+        let answer = Answer { should_retry, ..told_of(status, Some(reason), told) };
+        self.relay(id, &answer);
+        let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
         if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
             let signs = Signs {
                 status: Some(status),
@@ -348,16 +371,18 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 should_retry,
             };
             self.comes_back(&open, signs);
-        } else if reason != Reason::Expired && open.attempt.nth == 0 {
+        } else if reason != Reason::Expired && self.comes_once(open.class, open.attempt) {
             self.invite(&open, told);
         }
-        self.tell(open.attempt, Answer { should_retry, ..told_of(status, Some(reason), told) });
+        self.tell(open.attempt, answer);
     }
 
     /// An answer reaches its caller, if it is still there, and the request is closed.
     fn answer(&mut self, id: Id, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
+        let answer = told_of(status, reason, retry_after);
+        self.relay(id, &answer);
         if let Some(open) = self.open.remove(id.0).filter(|open| open.here) {
-            self.tell(open.attempt, told_of(status, reason, retry_after));
+            self.tell(open.attempt, answer);
         }
     }
 
@@ -378,6 +403,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     /// A caller may try again by its own rule; whether it will is known before this attempt ends.
     fn comes_back(&mut self, open: &Open, signs: Signs) {
         let OnRefusal::Retry(retry) = &self.plan.requests.class(open.class).on_refusal else { return };
+        if open.attempt.is_copy() {
+            return;
+        }
         let Attempt { seq, nth } = open.attempt;
         let draw = stream::draw(self.plan.load.seed, stream::RETRIES, seq, u64::from(nth));
         let Some(wait) = retry.wait(nth, &signs, draw) else { return };

@@ -10,10 +10,12 @@
 
 pub mod arrivals;
 mod callers;
+mod copies;
 mod mix;
 mod phases;
 pub mod retry;
 mod schedule;
+mod skew;
 pub mod sizes;
 pub mod stream;
 #[cfg(test)]
@@ -21,8 +23,10 @@ mod testing;
 pub mod traces;
 
 pub use callers::{Cohort, OnRefusal, Probes};
+pub use copies::Copies;
 pub use mix::{Class, ClassId, MOST_BYTES, Mix};
 pub use phases::{Late, Load, Phase, Span};
 pub use retry::{Allowance, Honour, Manner, Retry, Rule, Signs};
 pub use schedule::{Arrival, Schedule, Sizes};
+pub use skew::Skew;
 pub use sizes::Size;
