@@ -62,7 +62,14 @@ fn judged(plan: &Plan) -> Judgement {
     let (measures, _) = simulate::measure(plan, policy);
     let forecast = Forecast::of(plan);
     Judgement::of(
-        &Scene { plan, forecast: &forecast, measures: &measures, live: false, setting: None },
+        &Scene {
+            plan,
+            forecast: &forecast,
+            measures: &measures,
+            agreement: None,
+            live: false,
+            setting: None,
+        },
         false,
     )
 }

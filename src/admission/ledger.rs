@@ -127,6 +127,14 @@ impl Ledger {
         waits.filter(|(_, wait)| !wait.is_zero()).max_by_key(|(_, wait)| *wait)
     }
 
+    /// How many requests like `ask` its tenant's own limits still let through now; `None` where it has none.
+    pub(crate) fn own_room(&self, ask: &Ask) -> Option<u64> {
+        let books = self.tenants.get(usize::from(ask.tenant.0))?;
+        let by_tokens = books.tokens.as_ref().map(|meter| meter.tokens().get() / ask.hold().get().max(1));
+        let by_requests = books.requests.as_ref().map(|meter| meter.tokens().get());
+        by_tokens.into_iter().chain(by_requests).min()
+    }
+
     /// Takes a request from its tenant's own budgets at the stage that `stage` names, if that is when it counts.
     pub(crate) fn take_own(&mut self, ask: &Ask, stage: Counts) {
         let books = self.tenants.get_mut(usize::from(ask.tenant.0));

@@ -35,7 +35,7 @@ mod upstream;
 pub use codel::Codel;
 pub use config::{Budgets, Config, Counts, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
 pub use desk::Kept;
-pub use machine::Admission;
+pub use machine::{Admission, Met, Says};
 pub use upstream::Meaning;
 
 /// A request inside the machine: numbers given in order of arrival, never twice.

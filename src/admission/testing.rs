@@ -44,3 +44,12 @@ fn parts(text: &str) -> Vec<&str> {
     parts.push(&text[start..]);
     parts.into_iter().filter(|part| !part.trim().is_empty()).collect()
 }
+
+/// A policy that names its own budgets.
+pub(crate) fn config(text: &str) -> super::Config {
+    let node = node(text);
+    let faults = Faults::default();
+    let config = Reader::root(&node, &faults).map().and_then(|mut map| super::Config::read(&mut map, None));
+    let faults = faults.into_sorted();
+    config.unwrap_or_else(|| panic!("{text}: {faults:?}"))
+}

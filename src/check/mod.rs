@@ -12,25 +12,31 @@ use std::time::Duration;
 use crate::forecast::Forecast;
 use crate::measure::Measures;
 use crate::plan::{CheckOverride, Limit, Plan};
+use crate::simulate::Agreement;
 use crate::units::Bytes;
 
 mod accounting;
 mod backlog_drain;
 mod duplicates_single_call;
+mod fairness_tokens;
 mod finding;
 mod goodput_floor;
+mod limits_separate;
 mod memory_ceiling;
+mod on_the_way;
 mod quiet;
 mod quota_respected;
 mod retry_after_honoured;
 mod retry_after_parseable;
 mod retry_after_present;
 mod retry_after_usable;
+mod shedding_boundary;
 mod shedding_fast;
 mod shedding_free;
 mod shedding_onset;
 mod shedding_shape;
 mod target_alive;
+mod tiers_order;
 mod validity;
 mod verdict;
 pub mod words;
@@ -44,6 +50,7 @@ pub const ALL: &[Kind] = &[
     accounting::KIND,
     target_alive::KIND,
     shedding_onset::KIND,
+    shedding_boundary::KIND,
     shedding_fast::KIND,
     shedding_free::KIND,
     shedding_shape::KIND,
@@ -56,6 +63,9 @@ pub const ALL: &[Kind] = &[
     goodput_floor::KIND,
     quota_respected::KIND,
     duplicates_single_call::KIND,
+    limits_separate::KIND,
+    fairness_tokens::KIND,
+    tiers_order::KIND,
     quiet::KIND,
 ];
 
@@ -95,6 +105,8 @@ pub struct Scene<'a> {
     pub forecast: &'a Forecast,
     /// What the run came to.
     pub measures: &'a Measures,
+    /// How the run's verdicts agree with those of the declared policy, if they were compared.
+    pub agreement: Option<&'a Agreement>,
     /// True of a run with sockets, false of one in virtual time.
     pub live: bool,
     /// What the plan changes of this check.

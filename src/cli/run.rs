@@ -13,11 +13,14 @@ use super::progress::Progress;
 use super::{complain, exit, faults, selftest, signals};
 use crate::check::{Judgement, RunVerdict, Scene};
 use crate::forecast::Forecast;
-use crate::live::{self, Board, Ended, Log, LogFile, Looked, Needs, Options, Run, Standing, Stop, Written};
+use crate::live::{
+    self, Board, Ended, Listener, Log, LogFile, Looked, Needs, Options, Run, Standing, Stop, Written,
+};
 use crate::plan::{Lookup, Plan, TargetKind};
 use crate::report::{
     self, AddressPart, DryRun, Format, Inputs, NamePart, RawRefusal, Report, RunHeader, Style,
 };
+use crate::simulate::{Agreement, Following};
 use crate::units::{Moment, parse_duration};
 
 /// Rehearse a plan with real sockets, and judge what came of it
@@ -159,7 +162,7 @@ impl Args {
             if self.repeat > 1 && !session.quiet {
                 complain(&format!("run {nth} of {}\n", self.repeat));
             }
-            let Some(run) = self.once(session, session.log.map(|file| file.of_run(nth)))? else {
+            let Some((run, agreement)) = self.once(session, session.log.map(|file| file.of_run(nth)))? else {
                 verdicts.push(RunVerdict::Interrupted);
                 break;
             };
@@ -170,7 +173,8 @@ impl Args {
                 (None, times) => fresh(folder, &format!("{}-x{times}", run.run_id))
                     .and_then(|new| fresh(parent.insert(new), &nth.to_string())),
             };
-            let report = self.report(session.whole, run, &own.map_err(|e| cannot_write(folder, &e))?)?;
+            let own = own.map_err(|e| cannot_write(folder, &e))?;
+            let report = self.report(session.whole, (run, agreement), &own)?;
             verdicts.push(report.verdict);
             let interrupted = report.verdict == RunVerdict::Interrupted;
             last = Some(report);
@@ -184,24 +188,27 @@ impl Args {
         Ok((worst(&verdicts), last))
     }
 
-    /// One run; none if it was ended before its load began.
-    fn once(&self, session: &Session<'_>, log: Option<Log>) -> Result<Option<Run>, Failure> {
+    /// One run, and how its verdicts agree with those of the declared policy; none if it was ended before its load began.
+    fn once(&self, session: &Session<'_>, log: Option<Log>) -> Result<Option<Judged>, Failure> {
         let Whole { plan, rehearsal, .. } = session.whole;
         let foreign = matches!(plan.target.kind, TargetKind::Url { .. });
         let announce: Option<fn(&str)> = if foreign && !session.quiet { Some(announce) } else { None };
         let board = session.board.clone();
-        let options = Options { wait_ready: self.wait_ready, announce, board, log, ..Options::default() };
+        let following = plan.policy().map(|policy| Following::new(plan, policy));
+        let listener = following.clone().map(|following| Listener::new(move |closed| following.see(closed)));
+        let options =
+            Options { wait_ready: self.wait_ready, announce, board, log, listener, ..Options::default() };
         let mut progress = Progress::new(plan, rehearsal, session.quiet);
         let run = live::run(plan, &options, &mut |now| progress.show(now), session.stop);
         progress.clear();
         match run {
             Err(live::LiveError::Interrupted) => Ok(None),
-            other => Ok(Some(other?)),
+            other => Ok(Some((other?, following.map(|following| following.finish())))),
         }
     }
 
     /// Writes a run's report to its folder, and prints it.
-    fn report(&self, whole: &Whole, run: Run, folder: &Path) -> Result<Report, Failure> {
+    fn report(&self, whole: &Whole, run: Judged, folder: &Path) -> Result<Report, Failure> {
         let report = reported(whole, run, folder);
         write(&report, folder).map_err(|e| cannot_write(folder, &e))?;
         let mut text = Vec::new();
@@ -216,6 +223,9 @@ fn forwarded(plan: &Plan, forecast: &Forecast) -> f64 {
     let peak = plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64()).fold(0.0, f64::max);
     peak.min(forecast.basis.served)
 }
+
+/// A run, and how its verdicts agree with those of the declared policy.
+type Judged = (Run, Option<Agreement>);
 
 /// What all runs of one call share.
 struct Session<'a> {
@@ -260,9 +270,16 @@ fn csv(name: &str) -> Result<PathBuf, String> {
 }
 
 /// Judges a run and puts it into a report.
-fn reported(whole: &Whole, run: Run, folder: &Path) -> Report {
+fn reported(whole: &Whole, (run, agreement): Judged, folder: &Path) -> Report {
     let Whole { plan, event, rehearsal } = whole;
-    let scene = Scene { plan, forecast: rehearsal, measures: &run.measures, live: true, setting: None };
+    let scene = Scene {
+        plan,
+        forecast: rehearsal,
+        measures: &run.measures,
+        agreement: agreement.as_ref(),
+        live: true,
+        setting: None,
+    };
     let judgement = Judgement::of(&scene, run.ended_by == Ended::Interrupted);
     let refusals = run.evidence.into_iter().map(|raw| RawRefusal {
         seq: raw.seq,
@@ -326,8 +343,10 @@ fn show_at(address: SocketAddr, whole: &Arc<Whole>) -> Result<Dashboard, Failure
 fn drawn(whole: &Whole, standing: &Standing) -> String {
     let Whole { plan, event, rehearsal } = whole;
     let measures = &standing.measures;
-    let judgement =
-        Judgement::of(&Scene { plan, forecast: rehearsal, measures, live: true, setting: None }, false);
+    let judgement = Judgement::of(
+        &Scene { plan, forecast: rehearsal, measures, agreement: None, live: true, setting: None },
+        false,
+    );
     let at = standing.at.since(Moment::ZERO);
     let header = RunHeader {
         simulated: false,

@@ -224,7 +224,7 @@ impl Args {
 }
 
 fn judge(plan: &Plan, forecast: &Forecast, measures: &Measures) -> Judgement {
-    Judgement::of(&Scene { plan, forecast, measures, live: false, setting: None }, false)
+    Judgement::of(&Scene { plan, forecast, measures, agreement: None, live: false, setting: None }, false)
 }
 
 /// The lines of a table: every variant of the plan with every combination.

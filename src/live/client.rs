@@ -285,7 +285,11 @@ impl Callers {
         }
         let template = &self.templates[usize::from(departure.class.0)];
         // under one key goes one body, whatever attempt it is
-        let inside = if doubled { self.wire.id(Attempt { nth: 0, ..attempt }, sizes.output).to_string() } else { text };
+        let inside = if doubled {
+            self.wire.id(Attempt { nth: 0, ..attempt }, sizes.output).to_string()
+        } else {
+            text
+        };
         Box::new(Outgoing { headers, body: template.body(inside, sizes.prompt, Arc::clone(written)) })
     }
 
@@ -296,8 +300,8 @@ impl Callers {
     /// A caller whose first attempt was refused, and that is one of the cohort, comes back exactly as told.
     fn perhaps_return(&self, departure: Departure, at: Moment, answer: &Answer, written: &Written) {
         // who has a copy does not come back as told: the copy was told something else
-        let once = departure.attempt.nth == 0
-            && self.copies.after(departure.class, departure.attempt.seq).is_none();
+        let once =
+            departure.attempt.nth == 0 && self.copies.after(departure.class, departure.attempt.seq).is_none();
         let first = once && self.refusal(answer.status);
         let quick = written.at().is_none_or(|sent| at.since(sent) <= self.expect.fast_within);
         let refused = match answer.reason {

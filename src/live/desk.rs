@@ -10,7 +10,7 @@ use super::run::Stop;
 use super::seen::{Order, Seen};
 use super::target::{Target, pause};
 use super::wall::Steps;
-use super::{Clock, Log, ProviderShell, abort};
+use super::{Clock, Listener, Log, ProviderShell, abort};
 use crate::measure::{Fold, Measures, Snapshot, Vital};
 use crate::observe::Sighting;
 use crate::plan::{AbortRule, Plan};
@@ -72,19 +72,23 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// A desk for the load that begins at `start`; what is seen comes in by `seen`, and what ends goes to `log`.
+    /// A desk for the load that begins at `start`; what is seen comes in by `seen`, and what ends goes to those who are
+    /// told.
     pub(super) fn new(
         plan: &Plan,
         clock: Clock,
         start: Moment,
         seen: Receiver<Seen>,
-        log: Option<Log>,
+        told: (Option<Log>, Option<Listener>),
     ) -> Self {
         let fold = Fold::new(plan);
         Self {
-            fold: match log {
-                Some(log) => fold.telling(move |closed| log.note(closed)),
-                None => fold,
+            fold: match told {
+                (None, None) => fold,
+                (log, listener) => fold.telling(move |closed| {
+                    log.iter().for_each(|log| log.note(closed));
+                    listener.iter().for_each(|listener| listener.tell(closed));
+                }),
             },
             order: Order::default(),
             seen,

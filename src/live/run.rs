@@ -16,7 +16,7 @@ use super::preflight::Needs;
 use super::request::Wire;
 use super::target::{Start, Target};
 use super::wall::Stamp;
-use super::{Arrived, Carriers, Clock, Evidence, LiveError, Log, Looked, ProviderShell, Seen};
+use super::{Arrived, Carriers, Clock, Evidence, Listener, LiveError, Log, Looked, ProviderShell, Seen};
 use crate::measure::{Measures, Snapshot};
 use crate::observe::Sighting;
 use crate::plan::Plan;
@@ -40,6 +40,8 @@ pub struct Options {
     pub board: Option<Board>,
     /// Where every request is noted as it ends.
     pub log: Option<Log>,
+    /// Who else is shown every request as it ends.
+    pub listener: Option<Listener>,
 }
 
 /// A request to end, from a signal handler or another thread.
@@ -131,7 +133,7 @@ pub fn run(
         metrics_port: stage.target.metrics_port(),
     };
     let crew = Crew::start(plan, wire, &goal, clock, start, out)?;
-    let mut desk = Desk::new(plan, clock, start, seen, options.log.clone());
+    let mut desk = Desk::new(plan, clock, start, seen, (options.log.clone(), options.listener.clone()));
     desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
     let Leftovers { evidence, looked, not_waited_for } = crew.dismiss()?;

@@ -41,6 +41,10 @@ pub struct PerClass {
     pub arrivals: Counts,
     /// Answers within their deadline, over all attempts.
     pub goodput: u64,
+    /// Attempts that were refused for scarcity.
+    pub shed: u64,
+    /// Attempts that were refused for entitlement.
+    pub throttled: u64,
 }
 
 impl PerClass {
@@ -48,6 +52,8 @@ impl PerClass {
     pub fn add(&mut self, other: &Self) {
         self.arrivals.add(&other.arrivals);
         self.goodput += other.goodput;
+        self.shed += other.shed;
+        self.throttled += other.throttled;
     }
 }
 

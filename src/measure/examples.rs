@@ -8,6 +8,8 @@ const MOST: usize = 20;
 pub enum Trouble {
     /// A request that came twice under one key, and was worked for more than once.
     CalledTwice,
+    /// A refusal whose status is that of another reason than it names.
+    Contradictory,
     /// A refusal that cost the provider tokens.
     CostlyRefusal,
     /// A request that failed.
@@ -20,6 +22,8 @@ pub enum Trouble {
     Overlong,
     /// A refusal that took more than 10 ms.
     SlowRefusal,
+    /// A refusal for entitlement.
+    Throttled,
     /// A full answer the provider never saw a request for.
     Unjoined,
     /// A probe that came back as told and was not served in time.

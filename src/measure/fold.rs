@@ -133,6 +133,7 @@ impl Fold {
         self.drain();
         // calls that go on for callers who are gone: when they end is known already
         self.pass(Moment::NEVER);
+        self.drain();
         self.measures
     }
 
@@ -144,6 +145,9 @@ impl Fold {
                     told(Closed::Ghost(&ghost));
                 }
             }
+        }
+        for inverted in self.joiner.take_inverted() {
+            self.measures.inverted(&inverted);
         }
         for record in self.ended.drain(..) {
             self.measures.record(&record);

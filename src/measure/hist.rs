@@ -54,6 +54,11 @@ impl Hist {
         self.number_at(quantile).map(Duration::from_micros)
     }
 
+    /// How many values are at most `value`, or so near it that they are not told apart.
+    pub fn count_to(&self, value: u64) -> u64 {
+        self.0.count_between(0, value.min(MOST))
+    }
+
     /// The smallest number; `None` of an empty one.
     pub fn min(&self) -> Option<u64> {
         (!self.0.is_empty()).then(|| self.0.min())

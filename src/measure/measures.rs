@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use super::{
-    Counts, Depths, Doubles, Examples, Failures, Frame, Hist, Latencies, PerClass, Refusals, Returns, Streams, Told,
-    Trouble, UnsentBy, Upstream, Vital, Vitals, Windows,
+    Boundary, Counts, Depths, Doubles, Examples, Failures, Frame, Hist, Inversions, Latencies, PerClass,
+    Refusals, Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital, Vitals, Windows, boundary,
 };
-use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Outcome, Record};
+use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Inverted, Outcome, Record};
 use crate::plan::Plan;
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
@@ -64,6 +64,12 @@ pub struct Measures {
     pub onset: Option<Onset>,
     /// What refusals looked like.
     pub refusals: Refusals,
+    /// What refused and admitted requests met; `None` where nobody could say which of them had room.
+    pub boundary: Option<Box<Boundary>>,
+    /// Those turned away while less important ones waited; `None` where there is but one tier.
+    pub inversions: Option<Box<Inversions>>,
+    /// What each tenant was served over the event; `None` where tenants share nothing.
+    pub shares: Option<Box<Shares>>,
     /// What became of the probes.
     pub returns: Returns,
     /// What they were told beside how long they waited: a sample.
@@ -105,6 +111,9 @@ impl Measures {
             classes: vec![PerClass::default(); frame.classes()],
             onset: None,
             refusals: Refusals::default(),
+            boundary: boundary::untold(plan).is_none().then(Box::default),
+            inversions: Inversions::of(plan),
+            shares: Shares::of(plan),
             returns: Returns::default(),
             told: Told::default(),
             upstream: Upstream::default(),
@@ -156,6 +165,13 @@ impl Measures {
         self.latencies.record(record);
         self.streams.record(record);
         self.refusals.record(record, &self.frame, self.depths.drained, &mut self.examples);
+        // a copy takes no place of its own
+        if let Some(boundary) = self.boundary.as_mut().filter(|_| !copy) {
+            boundary.record(record);
+        }
+        if let Some(shares) = &mut self.shares {
+            shares.record(record);
+        }
         self.returns.record(record, &self.frame, &mut self.examples);
         self.told.record(record);
         self.shed(record);
@@ -185,6 +201,16 @@ impl Measures {
         self.upstream.charged += ghost.charged;
         self.upstream.wasted += ghost.charged;
         self.refusals.ghost(ghost, &mut self.examples);
+        if let Some(shares) = &mut self.shares {
+            shares.serve(ghost.class, ghost.at, ghost.charged);
+        }
+    }
+
+    /// Takes in a request that was turned away while less important ones waited.
+    pub fn inverted(&mut self, inverted: &Inverted) {
+        if let Some(inversions) = &mut self.inversions {
+            inversions.note(inverted);
+        }
     }
 
     /// Takes in times from one token to the next.
@@ -211,6 +237,8 @@ impl Measures {
         }
         if let Some(class) = self.classes.get_mut(usize::from(record.class.0)) {
             class.goodput += u64::from(good);
+            class.shed += u64::from(record.outcome == Outcome::Shed);
+            class.throttled += u64::from(record.outcome == Outcome::Throttled);
             if record.settles() {
                 class.arrivals.bump(record.outcome);
             }
@@ -320,6 +348,15 @@ impl Measures {
         }
         other.onset.into_iter().for_each(|seen| self.first(seen));
         self.refusals.add(&other.refusals);
+        if let Some((mine, theirs)) = self.boundary.as_mut().zip(other.boundary.as_ref()) {
+            mine.add(theirs);
+        }
+        if let Some((mine, theirs)) = self.inversions.as_mut().zip(other.inversions.as_ref()) {
+            mine.add(theirs);
+        }
+        if let Some((mine, theirs)) = self.shares.as_mut().zip(other.shares.as_ref()) {
+            mine.add(theirs);
+        }
         self.returns.add(&other.returns);
         self.told.add(&other.told);
         self.upstream.add(&other.upstream);

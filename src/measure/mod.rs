@@ -5,6 +5,7 @@
 //! two halves of a run add to the whole. Nothing here is kept per request; what is kept per window of time is bounded
 //! by the number of windows, which grow wider where a run is long.
 
+mod boundary;
 mod counts;
 mod depths;
 mod doubles;
@@ -13,11 +14,13 @@ mod failures;
 mod fold;
 mod frame;
 mod hist;
+mod inversions;
 mod latencies;
 mod measures;
 mod refusals;
 mod returns;
 mod said;
+mod shares;
 mod snapshot;
 mod streams;
 #[cfg(test)]
@@ -29,6 +32,7 @@ mod unsent;
 mod vitals;
 mod windows;
 
+pub use boundary::{Boundary, untold};
 pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
 pub use doubles::Doubles;
@@ -37,11 +41,13 @@ pub use failures::{Cause, Failures, Often};
 pub use fold::{Closed, Fold};
 pub use frame::{Frame, FramePhase};
 pub use hist::Hist;
+pub use inversions::Inversions;
 pub use latencies::Latencies;
 pub use measures::{Measures, Onset, Pace};
 pub use refusals::Refusals;
 pub use returns::{Returns, Tally};
 pub use said::{Gauged, Said};
+pub use shares::{Part, Shares};
 pub use snapshot::{Recent, Snapshot};
 pub use streams::Streams;
 pub use told::{Returned, Told};

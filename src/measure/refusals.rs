@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::{Examples, Frame, Hist, Trouble};
-use crate::observe::{Ghost, Outcome, Record, RetryAfter};
+use crate::observe::{Ghost, Outcome, Reason, Record, RetryAfter};
 use crate::units::{Moment, Tokens};
 
 /// The most distinct values or texts that are told apart; a server cannot make us keep more.
@@ -37,6 +37,10 @@ pub struct Refusals {
     pub unshapely: u64,
     /// What they lacked, and how often; the first twenty texts.
     pub faults: BTreeMap<String, u64>,
+    /// Shed and throttled attempts that name a reason for themselves.
+    pub reasoned: u64,
+    /// Of these, those whose status is that of the other reason.
+    pub contradictory: u64,
     /// Shed and throttled attempts that cost the provider tokens.
     pub costly: u64,
     /// What those cost.
@@ -73,6 +77,7 @@ impl Refusals {
             if took > SLOW {
                 examples.note(Trouble::SlowRefusal, seq);
             }
+            self.reason(record, examples);
             if record.charged > Tokens::ZERO {
                 self.costly += 1;
                 self.cost += record.charged;
@@ -89,6 +94,22 @@ impl Refusals {
         self.after_drain += u64::from(after);
         if before || after {
             examples.note(Trouble::FalseShed, seq);
+        }
+    }
+
+    fn reason(&mut self, record: &Record, examples: &mut Examples) {
+        if record.outcome == Outcome::Throttled {
+            examples.note(Trouble::Throttled, record.attempt.seq);
+        }
+        let Some(reason) = record.reason else { return };
+        self.reasoned += 1;
+        let other = match record.outcome {
+            Outcome::Shed => Reason::Throttled,
+            _ => Reason::Shed,
+        };
+        if reason == other {
+            self.contradictory += 1;
+            examples.note(Trouble::Contradictory, record.attempt.seq);
         }
     }
 
@@ -161,6 +182,8 @@ impl Refusals {
         self.unreadable += other.unreadable;
         self.unshapely += other.unshapely;
         other.faults.iter().for_each(|(text, times)| self.fault(text, *times));
+        self.reasoned += other.reasoned;
+        self.contradictory += other.contradictory;
         self.costly += other.costly;
         self.cost += other.cost;
         self.before_event += other.before_event;

@@ -186,6 +186,7 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         ended: Moment::from_millis(due_ms + took_ms),
         outcome,
         status: if served { Some(200) } else { refused.then_some(503) },
+        reason: None,
         retry_after: refused.then_some(crate::observe::RetryAfter::After(Duration::from_secs(7))),
         should_retry: None,
         broken: None,

@@ -3,8 +3,11 @@ use std::time::Duration;
 
 mod attempts;
 mod gone;
+mod tiers;
 
 use self::attempts::Attempts;
+pub use self::tiers::Inverted;
+use self::tiers::{TRANSIT, Tiers};
 
 use super::outcome::{self, Ending};
 use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
@@ -79,6 +82,8 @@ pub struct Joiner {
     spared: Tokens,
     strays: u64,
     gauge: Gauge,
+    /// Where there are several.
+    tiers: Option<Box<Tiers>>,
 }
 
 /// Why the provider took no work.
@@ -126,7 +131,7 @@ struct Gone {
 impl Joiner {
     /// Nothing seen yet of a run of `plan`, whose classes and expected refusals tell what an answer means.
     pub fn new(plan: &Plan) -> Self {
-        Self::lingering(plan, Linger { ended: LINGER, left: LINGER_LEFT })
+        Self::lingering(plan, Linger { ended: LINGER, left: LINGER_LEFT }, TRANSIT)
     }
 
     /// The same for a run in virtual time: nothing travels, so what has ended is seen no more. Only a gateway that does
@@ -134,10 +139,10 @@ impl Joiner {
     pub fn in_virtual_time(plan: &Plan) -> Self {
         let notices = plan.policy().is_none_or(|policy| policy.cancel);
         let left = if notices { Duration::ZERO } else { Duration::MAX };
-        Self::lingering(plan, Linger { ended: Duration::ZERO, left })
+        Self::lingering(plan, Linger { ended: Duration::ZERO, left }, Duration::ZERO)
     }
 
-    fn lingering(plan: &Plan, linger: Linger) -> Self {
+    fn lingering(plan: &Plan, linger: Linger, transit: Duration) -> Self {
         Self {
             mix: plan.requests.clone(),
             refusal: plan.expect.refusal.clone(),
@@ -152,6 +157,7 @@ impl Joiner {
             spared: Tokens::ZERO,
             strays: 0,
             gauge: Gauge::default(),
+            tiers: Tiers::of(plan, transit),
         }
     }
 
@@ -214,6 +220,11 @@ impl Joiner {
         self.next_end
     }
 
+    /// Requests that were turned away while less important ones stood in the gateway, since this was last asked.
+    pub fn take_inverted(&mut self) -> Vec<Inverted> {
+        self.tiers.as_mut().map(|tiers| tiers.take()).unwrap_or_default()
+    }
+
     /// Sightings at the provider of requests that were never sent, or that ended too long ago to be known.
     pub const fn strays(&self) -> u64 {
         self.strays
@@ -233,6 +244,9 @@ impl Joiner {
                     open.busy_until = None;
                 }
             }
+        }
+        if let Some(tiers) = &mut self.tiers {
+            tiers.advance(now);
         }
         for row in &mut self.forget {
             while let Some((_, attempt)) = row.front().copied().filter(|(at, _)| *at <= now) {
@@ -296,6 +310,9 @@ impl Joiner {
             self.gauge.depth.tokens += open.hold;
         }
         self.gauge.outstanding += 1;
+        if let Some(tiers) = &mut self.tiers {
+            tiers.enter(at, attempt, open.class, open.hold);
+        }
     }
 
     fn at_provider(
@@ -318,6 +335,9 @@ impl Joiner {
         }
         if std::mem::take(&mut open.in_gateway) {
             self.gauge.depth = less(self.gauge.depth, open.hold);
+            if let Some((tiers, sent)) = self.tiers.as_mut().zip(open.sent) {
+                tiers.leave(sent, attempt, open.class, open.hold);
+            }
         }
         // a second call while the first still runs: the later end counts, once
         let works = until > at;
@@ -345,6 +365,15 @@ impl Joiner {
         }
         if open.in_gateway {
             self.gauge.depth = less(self.gauge.depth, open.hold);
+            if let Some((tiers, sent)) = self.tiers.as_mut().zip(open.sent) {
+                tiers.leave(sent, attempt, open.class, open.hold);
+                let gave_way = ending.outcome == Outcome::Expired
+                    && open.refusals == 0
+                    && tiers.is_early(open.class, open.due, at);
+                if ending.outcome == Outcome::Shed || gave_way {
+                    tiers.turn_away(open.class, attempt, open.hold, (sent, at));
+                }
+            }
         }
         let counts = ending.outcome != Outcome::Unfinished;
         // what was cut off was for nobody, whatever became of another call
@@ -413,6 +442,7 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         ended,
         outcome: ending.outcome,
         status: ending.status,
+        reason: ending.reason,
         broken: ending.broken,
         retry_after,
         should_retry: ending.should_retry,

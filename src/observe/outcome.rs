@@ -7,6 +7,7 @@ use crate::units::Moment;
 pub(super) struct Ending {
     pub(super) outcome: Outcome,
     pub(super) status: Option<u16>,
+    pub(super) reason: Option<Reason>,
     pub(super) broken: Option<Broken>,
     pub(super) retry_after: Option<RetryAfter>,
     pub(super) should_retry: Option<bool>,
@@ -20,6 +21,7 @@ impl Ending {
         Self {
             outcome,
             status: None,
+            reason: None,
             broken: None,
             retry_after: None,
             should_retry: None,
@@ -67,6 +69,7 @@ pub(super) fn of(
     Ending {
         outcome,
         status: Some(answer.status),
+        reason: answer.reason,
         broken: None,
         retry_after: answer.retry_after.clone(),
         should_retry: answer.should_retry,

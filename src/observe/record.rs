@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Attempt, Broken, RetryAfter, Streamed};
+use super::{Attempt, Broken, Reason, RetryAfter, Streamed};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -108,6 +108,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// The HTTP status, if it was answered.
     pub status: Option<u16>,
+    /// The reason a refusal names for itself, if it does.
+    pub reason: Option<Reason>,
     /// Why there was no whole answer, if there was none.
     pub broken: Option<Broken>,
     /// The `Retry-After` of a refusal.

@@ -39,8 +39,13 @@ impl Plan {
             return (Cow::Borrowed(self), 1.0);
         }
         let mut plan = self.clone();
-        let hopeless: Vec<_> =
-            self.requests.classes().iter().filter(|class| self.never_fits(class)).map(|class| &class.name).collect();
+        let hopeless: Vec<_> = self
+            .requests
+            .classes()
+            .iter()
+            .filter(|class| self.never_fits(class))
+            .map(|class| &class.name)
+            .collect();
         plan.requests = self.requests.without(&hopeless);
         for mix in plan.load.phases.iter_mut().filter_map(|phase| phase.mix.as_mut()) {
             mix.retain(|name, _| !hopeless.contains(&name));

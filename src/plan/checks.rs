@@ -19,7 +19,9 @@ pub const CHECKS: &[Known] = &[
     known("accounting.complete", "every request is accounted for and every hold released"),
     known("backlog.drain", "the backlog is gone in time after the event"),
     known("duplicates.single_call", "what is sent twice under one idempotency key is called for once"),
+    known("fairness.tokens", "each tenant is served near its fair share of tokens"),
     known("goodput.floor", "goodput stays near capacity in the event's steady part"),
+    known("limits.separate", "each refusal has its own cause: a tenant's limit, or want of room"),
     known("memory.ceiling", "the target's memory stays under its forecast ceiling"),
     known("quiet.no_false_shed", "nobody is refused before the event, nor after the backlog is gone"),
     known("quota.respected", "the provider hardly ever refuses what the gateway forwards"),
@@ -27,11 +29,13 @@ pub const CHECKS: &[Known] = &[
     known("retry_after.parseable", "Retry-After is whole seconds or a date"),
     known("retry_after.present", "every refusal says when to come back"),
     known("retry_after.usable", "waits that no client keeps say not to try again"),
+    known("shedding.boundary", "nobody is shed while there is room, nobody let in beyond the bound"),
     known("shedding.fast", "refusals are quick"),
     known("shedding.free", "refusals cost the provider nothing"),
     known("shedding.onset", "shedding begins where arithmetic says it must"),
     known("shedding.shape", "refusals have the designed status, headers and body"),
     known("target.alive", "the target answers to the end"),
+    known("tiers.order", "nobody is turned away while somebody less important could give way"),
 ];
 
 const fn known(id: &'static str, about: &'static str) -> Known {

@@ -61,7 +61,11 @@ impl<See: FnMut(Sighting)> World<'_, See> {
     pub(super) fn relay(&mut self, of: Id, answer: &Answer) {
         for id in self.attached.take(of) {
             if let Some(open) = self.open.remove(id.0).filter(|open| open.here) {
-                (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer: answer.clone() });
+                (self.see)(Sighting::Answered {
+                    attempt: open.attempt,
+                    at: self.now,
+                    answer: answer.clone(),
+                });
             }
         }
     }

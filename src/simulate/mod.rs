@@ -16,7 +16,7 @@ mod timers;
 mod world;
 
 pub use drained::{NeverDrains, until_drained};
-pub use replay::{Agreement, Met, Mismatch, Recorded, replay};
+pub use replay::{Agreement, Following, Mismatch, Misses, Recorded, Replay};
 pub use rounds::{NoRounds, RoundClass, Rounds, rounds};
 pub use summary::{COLUMNS, Column, Summary};
 
@@ -46,7 +46,23 @@ pub fn run(plan: &Plan, policy: &admission::Config, see: &mut impl FnMut(Sightin
 
 /// Runs `plan` as given under `policy` in virtual time and measures it.
 pub fn measure(plan: &Plan, policy: &admission::Config) -> (Measures, Ended) {
-    let mut fold = Fold::in_virtual_time(plan);
+    measured(plan, policy, Fold::in_virtual_time(plan))
+}
+
+/// The same, and each verdict is held against the one `declared` gives in the same state.
+pub fn measure_beside(
+    plan: &Plan,
+    policy: &admission::Config,
+    declared: &admission::Config,
+) -> (Measures, Ended, Agreement) {
+    let following = Following::new(plan, declared);
+    let told = following.clone();
+    let fold = Fold::in_virtual_time(plan).telling(move |closed| told.see(closed));
+    let (measures, ended) = measured(plan, policy, fold);
+    (measures, ended, following.finish())
+}
+
+fn measured(plan: &Plan, policy: &admission::Config, mut fold: Fold) -> (Measures, Ended) {
     let ended = run(plan, policy, &mut |sighting| fold.see(sighting));
     let mut measures = fold.finish(ended.at);
     // they were not seen to the end

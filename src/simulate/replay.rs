@@ -1,222 +1,192 @@
+//! A recording is sent through the declared policy, and each verdict is held against the policy's own.
+//!
+//! The machine is made to do what was done: whom the gateway let in waits in it, too, whatever it thinks of that. So each
+//! verdict is the policy's in the very state the gateway was in, one mistake does not make the next, and a gateway that
+//! drifts away is seen to stand further and further off. No randomness of arrivals is left.
+//!
+//! It is fed with requests as they end and keeps those whose turn cannot have come yet: a request has its turn when
+//! nothing sent before it can still be open. Memory follows what is open, and never the length of the run.
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+mod agreement;
+mod following;
+mod recorded;
+#[cfg(test)]
+mod tests;
+
+pub use agreement::{Agreement, Mismatch, Misses};
+pub use following::Following;
+pub use recorded::Recorded;
+
+use self::recorded::Answers;
 use super::timers::{Due, Timers};
-use super::world::{refused_for, turned_away};
-use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, TenantId};
-use crate::observe::Attempt;
+use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Met, Says, TenantId};
+use crate::observe::{Attempt, Record};
 use crate::plan::Plan;
-use crate::provider::{self, AccountId, Call, Failing, Provider, Spoilt};
-use crate::units::{Moment, Tokens};
-use crate::workload::{ClassId, Sizes};
+use crate::units::{Dense, Moment, Tokens};
+use crate::workload::Sizes;
 
-/// What a gateway did with a request when it came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Met {
-    /// It was let in: forwarded at once, or it waited.
-    Admitted,
-    /// Refused for scarcity.
-    Shed,
-    /// Refused for entitlement.
-    Throttled,
-    /// Refused for good.
-    Rejected,
+/// The most requests that wait for their turn (about 100 MB); beyond it they have it too early.
+const MOST: usize = 1 << 20;
+/// How much later than its caller's patience a request may end: a stalled machine.
+const SLACK: Duration = Duration::from_secs(1);
+
+/// When a request has its turn: in order of sending; of one instant those who come back before those who come.
+type Turn = (Moment, bool, Attempt);
+
+/// A recording that is being followed.
+#[derive(Debug)]
+pub struct Replay {
+    world: World,
+    answers: Answers,
+    /// Those whose turn has not come.
+    coming: BTreeMap<Turn, Recorded>,
+    /// The last that had its turn.
+    passed: Option<Turn>,
+    horizon: Duration,
+    agreement: Agreement,
 }
 
-/// A request as a live run recorded it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Recorded {
-    /// Which.
-    pub attempt: Attempt,
-    /// When it was sent.
-    pub sent: Moment,
-    /// Its class.
-    pub class: ClassId,
-    /// How large it and its answer are.
-    pub sizes: Sizes,
-    /// True if it is a refused caller that came back.
-    pub returning: bool,
-    /// What the gateway did with it.
-    pub met: Met,
-    /// When its caller left before the end, if it did.
-    pub left: Option<Moment>,
-}
-
-/// A request that was met otherwise than the policy says.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Mismatch {
-    /// Which.
-    pub attempt: Attempt,
-    /// When it was sent.
-    pub sent: Moment,
-    /// True if it is a refused caller that came back: whether it may use what is kept for those depends on what the
-    /// policy told it before.
-    pub returning: bool,
-    /// What the gateway did.
-    pub recorded: Met,
-    /// What the policy does.
-    pub declared: Met,
-    /// What waited before it, by the policy, in tokens.
-    pub waiting: Tokens,
-    /// How many requests' worth of room stood between it and the other verdict, by the policy: what waited, against what
-    /// waited when the nearest request of the other verdict came. `None` if there was none.
-    pub margin_requests: Option<f64>,
-}
-
-/// How a recording agrees with a declared policy.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Agreement {
-    /// Requests compared.
-    pub compared: u64,
-    /// Those met alike.
-    pub alike: u64,
-    /// The others, in order of sending.
-    pub mismatches: Vec<Mismatch>,
-    /// The place of the first shed among all requests: as recorded, and by the policy.
-    pub first_shed: (Option<u64>, Option<u64>),
-}
-
-impl Agreement {
-    /// The share met alike; all of nothing is all.
-    pub fn share(&self) -> f64 {
-        if self.compared == 0 { 1.0 } else { self.alike as f64 / self.compared as f64 }
+impl Replay {
+    /// Follows a run of `plan` with `policy`, from its epoch on.
+    pub fn new(plan: &Plan, policy: &admission::Config) -> Self {
+        let patience = plan.requests.classes().iter().map(|class| class.patience).max().unwrap_or_default();
+        Self {
+            world: World::new(plan, policy),
+            answers: Answers::new(plan),
+            coming: BTreeMap::new(),
+            passed: None,
+            horizon: patience + SLACK,
+            agreement: Agreement::default(),
+        }
     }
 
-    /// Mismatches that a difference of `transit` between the instants the two sides saw cannot explain, at `rate`
-    /// arrivals a second: those further from the other verdict than 1 + λ·ε requests.
-    pub fn beyond(&self, rate: f64, transit: Duration) -> usize {
-        let allowed = 1.0 + rate * transit.as_secs_f64();
-        let far = |m: &&Mismatch| m.margin_requests.is_none_or(|margin| margin > allowed);
-        self.mismatches.iter().filter(far).count()
-    }
-}
-
-/// Sends the recorded requests of a run of `plan` through `policy` at the instants they were sent, and compares what
-/// each meets with what was recorded.
-///
-/// Verdict by verdict, so no randomness of arrivals is left; the provider answers as the plan says. Callers who left
-/// are taken out when they left. `recorded` is in order of sending.
-pub fn replay(plan: &Plan, policy: &admission::Config, recorded: &[Recorded]) -> Agreement {
-    let mut world = Replay::new(plan, policy);
-    let mut agreement = Agreement::default();
-    let mut nearest = Nearest::default();
-    for (place, request) in recorded.iter().enumerate() {
-        world.pass(request.sent);
-        let waiting = world.waiting_tokens();
-        let declared = world.arrive(request);
-        let hold = request.sizes.hold();
-        nearest.see(declared, waiting);
-        agreement.compared += 1;
-        let first = |kept: &mut Option<u64>, met: Met| {
-            if met == Met::Shed && kept.is_none() {
-                *kept = Some(place as u64);
+    /// Takes in a request that has ended. They come in order of ending.
+    pub fn see(&mut self, record: &Record) {
+        let ended = record.ended;
+        if let Some(recorded) = self.answers.recorded(record) {
+            let turn = (recorded.sent, record.attempt.nth == 0, record.attempt);
+            if self.passed.is_some_and(|passed| turn < passed) {
+                self.agreement.overtaken += 1;
+            } else {
+                self.coming.insert(turn, recorded);
             }
-        };
-        first(&mut agreement.first_shed.0, request.met);
-        first(&mut agreement.first_shed.1, declared);
-        if declared == request.met {
-            agreement.alike += 1;
-        } else {
-            agreement.mismatches.push(Mismatch {
-                attempt: request.attempt,
-                sent: request.sent,
-                returning: request.returning,
-                recorded: request.met,
-                declared,
-                waiting,
-                margin_requests: nearest.margin(request.met, waiting, hold),
-            });
         }
-    }
-    agreement
-}
-
-/// What waited when the latest request of each verdict came.
-#[derive(Debug, Default)]
-struct Nearest {
-    admitted: Option<Tokens>,
-    shed: Option<Tokens>,
-}
-
-impl Nearest {
-    const fn see(&mut self, met: Met, waiting: Tokens) {
-        match met {
-            Met::Admitted => self.admitted = Some(waiting),
-            Met::Shed => self.shed = Some(waiting),
-            Met::Throttled | Met::Rejected => {}
+        while let Some((turn, recorded)) = self.coming.pop_first() {
+            if turn.0 + self.horizon >= ended && self.coming.len() < MOST {
+                self.coming.insert(turn, recorded);
+                break;
+            }
+            self.pass(turn, &recorded);
         }
     }
 
-    fn margin(&self, other: Met, waiting: Tokens, hold: Tokens) -> Option<f64> {
-        let then = match other {
-            Met::Admitted => self.admitted?,
-            Met::Shed => self.shed?,
-            Met::Throttled | Met::Rejected => return None,
-        };
-        Some(waiting.get().abs_diff(then.get()) as f64 / hold.get().max(1) as f64)
+    /// The run is over: nothing is open any more.
+    pub fn finish(mut self) -> Agreement {
+        while let Some((turn, recorded)) = self.coming.pop_first() {
+            self.pass(turn, &recorded);
+        }
+        self.agreement
+    }
+
+    fn pass(&mut self, turn: Turn, recorded: &Recorded) {
+        self.passed = Some(turn);
+        let says = self.world.follow(recorded);
+        if recorded.judged {
+            self.agreement.note(recorded, &says);
+        }
     }
 }
 
-/// A gateway and a provider that are sent what was recorded.
-struct Replay<'a> {
-    plan: &'a Plan,
+/// A gateway that is sent what was recorded, and a provider that answers as was recorded.
+#[derive(Debug)]
+struct World {
+    plan: Plan,
     tenants: Vec<TenantId>,
     gateway: Admission,
-    provider: Provider,
     timers: Timers,
-    /// Class of each request by its number in the machine.
-    /// Sizes by number of sending.
-    sent: Vec<Sizes>,
+    next: u64,
+    open: Dense<Open>,
     now: Moment,
+    effects: Vec<Effect>,
 }
 
-impl<'a> Replay<'a> {
-    fn new(plan: &'a Plan, policy: &admission::Config) -> Self {
+/// A request in the gateway or at the provider.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    recorded: Recorded,
+    /// How often the provider is still to refuse it, and then to fail it.
+    refusals: u32,
+    failures: u32,
+    /// Whether the provider has it.
+    called: bool,
+}
+
+impl World {
+    fn new(plan: &Plan, policy: &admission::Config) -> Self {
         let place = |name: &str| policy.tenants.iter().position(|tenant| tenant.name == name);
         let tenant = |name: &str| TenantId(place(name).and_then(|at| u16::try_from(at).ok()).unwrap_or(0));
         Self {
             tenants: plan.requests.classes().iter().map(|class| tenant(&class.tenant)).collect(),
             gateway: Admission::new(policy, Moment::ZERO),
-            provider: Provider::new(&plan.provider, Moment::ZERO),
             timers: Timers::new(std::iter::empty()),
-            sent: Vec::new(),
+            next: 0,
+            open: Dense::default(),
             now: Moment::ZERO,
-            plan,
+            effects: Vec::new(),
+            plan: plan.clone(),
         }
     }
 
-    fn waiting_tokens(&self) -> Tokens {
-        self.gateway.gauge().waiting_tokens
+    /// Sends a request, and does with it what was done.
+    fn follow(&mut self, recorded: &Recorded) -> Says {
+        self.pass_time(recorded.sent);
+        let id = Id(self.next);
+        self.next += 1;
+        let asks = self.plan.requests.class(recorded.class);
+        let Sizes { prompt, max_output, .. } = recorded.sizes;
+        let ask = Ask {
+            id,
+            caller: recorded.attempt.seq,
+            prompt,
+            max_output,
+            bytes: asks.bytes_of(prompt),
+            deadline: recorded.due + asks.deadline,
+            tenant: self.tenants[usize::from(recorded.class.0)],
+            tier: asks.tier,
+            operation: None,
+        };
+        if recorded.met == Met::Admitted {
+            let Recorded { refusals, failures, .. } = *recorded;
+            self.open.insert(id.0, Open { recorded: *recorded, refusals, failures, called: false });
+            if let Some(left) = recorded.left {
+                self.timers.add(left, Due::Leave(id));
+            }
+        }
+        let mut effects = std::mem::take(&mut self.effects);
+        let says = self.gateway.follow(self.now, ask, recorded.met, &mut effects);
+        self.carry_out(effects);
+        says
     }
 
     /// Lets everything happen that happens before an arrival at `until`.
-    fn pass(&mut self, until: Moment) {
+    fn pass_time(&mut self, until: Moment) {
         loop {
             let timer = self.timers.peek(until, |_| true);
             let wake = self.gateway.next_wake().filter(|at| *at <= until);
             match (timer, wake) {
                 (Some(timer), wake) if wake.is_none_or(|wake| timer.0 <= wake) => {
-                    self.now = timer.0;
+                    self.now = self.now.max(timer.0);
                     self.timers.pop(timer);
-                    match timer.1 {
-                        Due::Done(id) => {
-                            drop(self.feed(Event::Settled { id, used: self.used(id), answer: None }))
-                        }
-                        Due::Breaks(id, whole) => {
-                            let how = Failure::Unknown;
-                            let event = if whole {
-                                Event::Settled { id, used: None, answer: None }
-                            } else {
-                                Event::Failed { id, how }
-                            };
-                            drop(self.feed(event));
-                        }
-                        Due::Leave(id) => drop(self.feed(Event::Left { id })),
-                        Due::Probe(..) | Due::Copy(..) | Due::Retry(..) => {}
+                    if let Some(event) = self.event_of(timer.1) {
+                        self.feed(event);
                     }
                 }
                 (_, Some(wake)) => {
-                    self.now = wake;
-                    drop(self.feed(Event::Wake));
+                    self.now = self.now.max(wake);
+                    self.feed(Event::Wake);
                 }
                 _ => break,
             }
@@ -224,156 +194,89 @@ impl<'a> Replay<'a> {
         self.now = self.now.max(until);
     }
 
-    fn used(&self, id: Id) -> Option<Tokens> {
-        let sizes = self.sent.get(usize::try_from(id.0).ok()?)?;
-        Some(sizes.used())
-    }
-
-    fn arrive(&mut self, request: &Recorded) -> Met {
-        let id = Id(self.sent.len() as u64);
-        self.sent.push(request.sizes);
-        let asks = self.plan.requests.class(request.class);
-        let ask = Ask {
-            id,
-            caller: request.attempt.seq,
-            prompt: request.sizes.prompt,
-            max_output: request.sizes.max_output,
-            bytes: asks.bytes_of(request.sizes.prompt),
-            deadline: request.sent + asks.deadline,
-            tenant: self.tenants[usize::from(request.class.0)],
-            tier: asks.tier,
-            operation: None,
-        };
-        if let Some(left) = request.left {
-            self.timers.add(left, Due::Leave(id));
+    fn event_of(&mut self, due: Due) -> Option<Event> {
+        match due {
+            Due::Done(id) => {
+                let used = self.open.remove(id.0).and_then(|open| open.recorded.used);
+                Some(Event::Settled { id, used, answer: None })
+            }
+            Due::Breaks(id, _) => {
+                self.open.remove(id.0);
+                Some(Event::Failed { id, how: Failure::Unknown })
+            }
+            // it never was at the provider, whatever is thought here
+            Due::Leave(id)
+                if self.open.get(id.0).is_some_and(|open| open.recorded.expired && open.called) =>
+            {
+                self.open.remove(id.0);
+                Some(Event::Settled { id, used: Some(Tokens::ZERO), answer: None })
+            }
+            Due::Leave(id) => {
+                // what goes on for nobody ends by its lease
+                if self.gateway.forgets_leavers() {
+                    self.open.remove(id.0);
+                }
+                Some(Event::Left { id })
+            }
+            Due::Probe(..) | Due::Copy(..) | Due::Retry(..) => None,
         }
-        let effects = self.feed(Event::Arrive(ask));
-        let met = effects.iter().find_map(|effect| match effect {
-            Effect::Shed { id: of, .. } if *of == id => Some(Met::Shed),
-            Effect::Throttle { id: of, .. } if *of == id => Some(Met::Throttled),
-            Effect::Reject { id: of, .. } if *of == id => Some(Met::Rejected),
-            _ => None,
-        });
-        met.unwrap_or(Met::Admitted)
     }
 
-    /// Feeds the gateway, carries out its calls, and gives back everything it said.
-    fn feed(&mut self, event: Event) -> Vec<Effect> {
-        let mut effects = Vec::new();
+    /// Feeds the gateway and carries out its calls.
+    fn feed(&mut self, event: Event) {
+        let mut effects = std::mem::take(&mut self.effects);
         self.gateway.handle(self.now, event, &mut effects);
+        self.carry_out(effects);
+    }
+
+    fn carry_out(&mut self, mut effects: Vec<Effect>) {
         let mut next = 0;
         while let Some(effect) = effects.get(next).copied() {
             next += 1;
-            if let Effect::Forward { id, .. } = effect
-                && let Some(event) = self.call(id)
-            {
-                self.gateway.handle(self.now, event, &mut effects);
+            match effect {
+                Effect::Forward { id, .. } => {
+                    if let Some(event) = self.call(id) {
+                        self.gateway.handle(self.now, event, &mut effects);
+                    }
+                }
+                Effect::Expire { id, .. } | Effect::Fail { id } => {
+                    self.open.remove(id.0);
+                }
+                _ => {}
             }
         }
-        effects
+        effects.clear();
+        self.effects = effects;
     }
 
+    /// The provider refuses, fails and answers a request as often, and at the instants, as it did.
     fn call(&mut self, id: Id) -> Option<Event> {
-        let sizes = *self.sent.get(usize::try_from(id.0).ok()?)?;
-        let call = Call {
-            prompt: sizes.prompt,
-            max_output: sizes.max_output,
-            output: sizes.output,
-            account: AccountId::default(),
-        };
-        let answer = self.provider.call(self.now, call);
-        let (works, _) = answer.taken().unwrap_or_default();
-        match answer {
-            provider::Answer::Served(_) => {
-                self.timers.add(self.now + works, Due::Done(id));
-                None
-            }
-            provider::Answer::Spoilt(_, Spoilt::Stall) => None,
-            provider::Answer::Spoilt(_, how) => {
-                self.timers.add(self.now + works, Due::Breaks(id, how == Spoilt::Garbage));
-                None
-            }
-            provider::Answer::Refused { retry_after, .. } => Some(refused_for(id, retry_after)),
-            provider::Answer::TooLarge { .. } => Some(Event::Failed { id, how: Failure::Final }),
-            provider::Answer::Failed(Failing::Error { status, retry_after }) => {
-                Some(turned_away(id, status, retry_after))
-            }
-            provider::Answer::Failed(Failing::Reset) => Some(Event::Failed { id, how: Failure::Unknown }),
+        let now = self.now;
+        let open = self.open.get_mut(id.0)?;
+        if open.refusals > 0 {
+            open.refusals -= 1;
+            return Some(Event::Refused { id, retry_after: Some(REFUSED_FOR) });
         }
+        if open.failures > 0 {
+            open.failures -= 1;
+            return Some(Event::Failed { id, how: Failure::Repeatable });
+        }
+        let Recorded { takes, answered, broke, .. } = open.recorded;
+        open.called = true;
+        // what never ended is known by how long such an answer takes
+        let until = answered.map_or(now + takes, |at| at.max(now));
+        self.timers.add(until, if broke { Due::Breaks(id, false) } else { Due::Done(id) });
+        None
     }
 }
 
+/// What a provider with a bucket says: in whole seconds, and at least one.
+const REFUSED_FOR: Duration = Duration::from_secs(1);
+
+/// Sends records in any order through `policy`, and gives how it agrees with what was done.
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::observe::{Reason, Sighting};
-    use crate::plan::testing;
-    use crate::simulate::run;
-
-    /// The arrivals of a simulated run of the smoke plan, as a live run would record them.
-    fn recording(plan: &Plan, policy: &admission::Config) -> Vec<Recorded> {
-        let mut all: Vec<Recorded> = Vec::new();
-        let mut places = std::collections::BTreeMap::new();
-        run(plan, policy, &mut |sighting| match sighting {
-            Sighting::Due { attempt, at, class, hold, probe } => {
-                places.insert(attempt, all.len());
-                let met = Met::Admitted;
-                let asks = plan.requests.class(class);
-                let (max_output, output) = (asks.max_tokens, asks.output.most());
-                let sizes = Sizes { prompt: hold - max_output, max_output, output };
-                all.push(Recorded { attempt, sent: at, class, sizes, returning: probe, met, left: None });
-            }
-            Sighting::Answered { attempt, answer, .. } => match answer.reason {
-                Some(Reason::Shed) => all[places[&attempt]].met = Met::Shed,
-                Some(Reason::Throttled) => all[places[&attempt]].met = Met::Throttled,
-                _ => {}
-            },
-            Sighting::Left { attempt, at } => all[places[&attempt]].left = Some(at),
-            _ => {}
-        });
-        all
-    }
-
-    #[test]
-    fn a_recording_of_the_policy_itself_agrees_whole() {
-        let plan = testing::plan();
-        let policy = plan.policy().unwrap();
-        let recorded = recording(&plan, policy);
-        assert!(recorded.iter().filter(|r| r.met == Met::Shed).count() > 500);
-        let agreement = replay(&plan, policy, &recorded);
-        assert_eq!(agreement.mismatches, []);
-        assert_eq!(agreement.compared, recorded.len() as u64);
-        assert!(agreement.first_shed.0.is_some() && agreement.first_shed.0 == agreement.first_shed.1);
-        assert!((agreement.share() - 1.0).abs() < 1e-12);
-    }
-
-    #[test]
-    fn a_little_jitter_moves_verdicts_only_at_the_edge() {
-        let plan = testing::plan();
-        let policy = plan.policy().unwrap();
-        let mut recorded = recording(&plan, policy);
-        for (n, request) in recorded.iter_mut().enumerate() {
-            request.sent = request.sent + Duration::from_micros((n as u64 * 7_919) % 2_000);
-        }
-        recorded.sort_by_key(|request| request.sent);
-        let agreement = replay(&plan, policy, &recorded);
-        assert!(agreement.share() > 0.9, "{}", agreement.share());
-        // 80 a second and 2 ms: a request more or less
-        assert_eq!(agreement.beyond(80.0, Duration::from_millis(2)), 0, "{:?}", agreement.mismatches);
-    }
-
-    #[test]
-    fn another_policy_is_found_out() {
-        let plan = testing::plan();
-        let quota = &plan.provider.quota;
-        let bound = testing::map(&[("requests", testing::text("20"))]);
-        let other = testing::policy(&[("bound", bound)], quota);
-        let recorded = recording(&plan, &other);
-        let agreement = replay(&plan, plan.policy().unwrap(), &recorded);
-        let (theirs, ours) = agreement.first_shed;
-        assert!(theirs.unwrap() + 10 < ours.unwrap(), "{theirs:?} {ours:?}");
-        let early = agreement.mismatches.first().unwrap();
-        assert_eq!((early.recorded, early.declared), (Met::Shed, Met::Admitted));
-        assert!(agreement.beyond(80.0, Duration::from_millis(2)) > 10, "{:?}", agreement.mismatches.len());
-    }
+pub(crate) fn replay(plan: &Plan, policy: &admission::Config, records: &[Record]) -> Agreement {
+    let mut replay = Replay::new(plan, policy);
+    records.iter().for_each(|record| replay.see(record));
+    replay.finish()
 }

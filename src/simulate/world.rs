@@ -8,7 +8,9 @@ use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, 
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
 use crate::units::{Dense, Moment, Tokens};
-use crate::workload::{Allowance, Arrival, ClassId, Cohort, Copies, OnRefusal, Schedule, Signs, Sizes, stream};
+use crate::workload::{
+    Allowance, Arrival, ClassId, Cohort, Copies, OnRefusal, Schedule, Signs, Sizes, stream,
+};
 
 /// A request the gateway has not closed yet.
 #[derive(Debug, Clone, Copy)]

@@ -20,7 +20,14 @@ impl Copies {
     pub fn new(seed: u64, mix: &Mix) -> Self {
         let share = |class: &Class| class.duplicates.get();
         let any = mix.classes().iter().any(|class| share(class) > 0.0);
-        Self { seed, shares: if any { mix.classes().iter().map(|class| share(class).to_bits()).collect() } else { Vec::new() } }
+        Self {
+            seed,
+            shares: if any {
+                mix.classes().iter().map(|class| share(class).to_bits()).collect()
+            } else {
+                Vec::new()
+            },
+        }
     }
 
     /// Whether any arrival may have a copy.

@@ -56,6 +56,11 @@ impl Class {
         }
     }
 
+    /// Tokens of the answer to arrival `seq`, where no trace says otherwise.
+    pub fn answer(&self, seed: u64, seq: u64) -> Tokens {
+        self.output.draw(seed, stream::OUTPUTS, seq, None)
+    }
+
     /// The mean of what is held.
     pub fn hold(&self) -> f64 {
         self.prompt.mean() + self.max_tokens.get() as f64
@@ -172,7 +177,8 @@ impl Mix {
     /// The same without the classes of these names.
     #[must_use]
     pub fn without(&self, names: &[&String]) -> Self {
-        let classes: Vec<_> = self.classes.iter().filter(|class| !names.contains(&&class.name)).cloned().collect();
+        let classes: Vec<_> =
+            self.classes.iter().filter(|class| !names.contains(&&class.name)).cloned().collect();
         let total = classes.iter().map(|class| u64::from(class.weight)).sum();
         if total == 0 { self.clone() } else { Self { classes, total } }
     }

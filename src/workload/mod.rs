@@ -15,8 +15,8 @@ mod mix;
 mod phases;
 pub mod retry;
 mod schedule;
-mod skew;
 pub mod sizes;
+mod skew;
 pub mod stream;
 #[cfg(test)]
 mod testing;
@@ -28,5 +28,5 @@ pub use mix::{Class, ClassId, MOST_BYTES, Mix};
 pub use phases::{Late, Load, Phase, Span};
 pub use retry::{Allowance, Honour, Manner, Retry, Rule, Signs};
 pub use schedule::{Arrival, Schedule, Sizes};
-pub use skew::Skew;
 pub use sizes::Size;
+pub use skew::Skew;

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::units::{Read, Reader, plain_duration};
+use crate::units::{Read, Reader};
 
 /// How far callers' clocks are off: what they write as an instant, a deadline, is off as much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,30 +26,25 @@ impl Skew {
             Self::Behind(by) => instant.saturating_sub(by),
         }
     }
-
-    /// In the form a plan has.
-    pub fn words(self) -> Option<String> {
-        match self {
-            Self::None => None,
-            Self::Ahead(by) => Some(format!("{} ahead", plain_duration(by))),
-            Self::Behind(by) => Some(format!("{} behind", plain_duration(by))),
-        }
-    }
 }
 
 impl Read for Skew {
     fn read(reader: &Reader<'_>) -> Option<Self> {
-        let (name, inner) = reader.one_of("way a clock is off", &["ahead", "behind"])?;
-        let Some(inner) = inner else {
-            reader.fault(format!("`{name}` by how much? write `{{ {name}: 30s }}`"));
-            return None;
-        };
-        let by = Duration::read(&inner)?;
+        let mut map = reader.map()?;
+        let (ahead, behind) = (map.get::<Duration>("ahead"), map.get::<Duration>("behind"));
+        let by = ahead.or(behind).unwrap_or_default();
         if by > FARTHEST {
-            inner.fault("a clock is off by a day at most");
+            map.here().fault("a clock is off by a day at most");
             return None;
         }
-        Some(if name == "ahead" { Self::Ahead(by) } else { Self::Behind(by) })
+        match (ahead, behind) {
+            (Some(by), None) => Some(Self::Ahead(by)),
+            (None, Some(by)) => Some(Self::Behind(by)),
+            _ => {
+                map.here().fault("a clock is `ahead` or `behind`: write `{ ahead: 30s }`");
+                None
+            }
+        }
     }
 }
 
@@ -64,6 +59,5 @@ mod tests {
         assert_eq!(Skew::Ahead(half).shown(minute), Duration::from_secs(90));
         assert_eq!(Skew::Behind(half).shown(minute), half);
         assert_eq!(Skew::Behind(minute).shown(half), Duration::ZERO);
-        assert_eq!(Skew::Ahead(half).words().as_deref(), Some("30s ahead"));
     }
 }

@@ -6,15 +6,15 @@ use super::{Admission, draw};
 use crate::admission::bounds::{Excess, Scene};
 use crate::admission::config::{Counts, Duplicates, WhenFull};
 use crate::admission::desk::Seen;
-use crate::admission::queue::Waiting;
+use crate::admission::queue::{Standing, Waiting};
 use crate::admission::{Ask, Effect, Expiry, Id, retry_after};
-use crate::units::{Moment, Tokens, span_of};
+use crate::units::{Bytes, Moment, Tokens, span_of};
 
 /// How many may give way to one newcomer.
 const MOST_EVICTED: usize = 1_000;
 
 /// What the bound says of a newcomer.
-enum Verdict {
+pub(super) enum Verdict {
     /// Nobody waits and the budgets are there.
     Forward,
     /// It waits, these giving way.
@@ -31,7 +31,19 @@ impl Admission {
             return false;
         }
         self.ledger.take_own(&ask, Counts::Passed);
-        match self.meet(now, &ask) {
+        let verdict = self.meet(now, &ask);
+        self.treat(now, ask, verdict, effects)
+    }
+
+    /// Does with `ask` what `verdict` says; false if it is refused.
+    pub(super) fn treat(
+        &mut self,
+        now: Moment,
+        ask: Ask,
+        verdict: Verdict,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
+        match verdict {
             Verdict::Shed(until_room) => {
                 let retry_after = self.appoint(now, &ask, until_room);
                 effects.push(Effect::Shed { id: ask.id, retry_after });
@@ -66,7 +78,7 @@ impl Admission {
 
     /// What `ask` is told whatever the state of the whole: it is known already, could never fit, or its tenant is over
     /// a limit of its own.
-    fn refusal(&mut self, ask: &Ask) -> Option<Effect> {
+    pub(super) fn refusal(&mut self, ask: &Ask) -> Option<Effect> {
         let (id, hold) = (ask.id, ask.hold());
         if let Some(effect) = self.known_operation(ask) {
             return Some(effect);
@@ -105,11 +117,15 @@ impl Admission {
     /// A newcomer is forwarded at once only when nobody waits; else it waits if what is ahead can be served in time;
     /// else others give way, if the policy says so; else it is refused.
     fn meet(&mut self, now: Moment, ask: &Ask) -> Verdict {
-        let (lane, _) = self.lane(ask.tenant);
-        let returning = self.promises[lane].redeem(ask.caller, now);
+        let returning = self.redeem(now, ask);
+        self.weigh(now, ask, returning, 0)
+    }
+
+    /// The verdict if `more` requests like `ask` waited before it than do (fewer, if that is below zero).
+    pub(super) fn weigh(&self, now: Moment, ask: &Ask, returning: bool, more: i64) -> Verdict {
         let remaining = ask.deadline.since(now);
         let service = self.service.get();
-        let ready = now >= self.rest_until && self.queue.is_clear();
+        let ready = now >= self.rest_until && self.queue.is_clear() && more <= 0;
         if ready
             && self.ledger.ready_at(ask).is_some_and(|at| at <= now)
             && (!self.config.recheck || remaining >= service)
@@ -117,7 +133,10 @@ impl Admission {
             return Verdict::Forward;
         }
         let mut scene = self.scene(now, ask, returning);
-        let standing = self.queue.standing(ask, now + service, scene.level);
+        let mut standing = self.queue.standing(ask, now + service, scene.level);
+        if more != 0 {
+            crowd(&mut scene, &mut standing, ask, more);
+        }
         scene.wanted = standing.ahead + standing.own(ask.hold());
         let pushed = standing.room.map_or(Tokens::ZERO, |room| ask.hold() - room);
         let excess = |scene: &Scene| self.config.bound.excess(scene).or(Excess::of_tokens(pushed));
@@ -217,5 +236,27 @@ impl Admission {
             self.promises[lane].add(ask.caller, now + told, ask.hold());
         }
         Some(told)
+    }
+}
+
+/// Puts `more` requests like `ask` before it, in its own line (or takes so many away).
+fn crowd(scene: &mut Scene, standing: &mut Standing, ask: &Ask, more: i64) {
+    let times = |amount: u64| amount.saturating_mul(more.unsigned_abs());
+    let (hold, own) = (ask.hold(), standing.own(ask.hold()));
+    let (tokens, ahead) = (Tokens::new(times(hold.get())), Tokens::new(times(own.get())));
+    let bytes = Bytes::new(times(ask.bytes.get()));
+    // what is taken away is never more than there is, itself left
+    if more > 0 {
+        scene.requests += more.unsigned_abs();
+        scene.tokens += tokens;
+        scene.bytes += bytes;
+        standing.ahead += ahead;
+        standing.room = standing.room.map(|room| room - tokens);
+    } else {
+        scene.requests = scene.requests.saturating_sub(more.unsigned_abs()).max(1);
+        scene.tokens = (scene.tokens - tokens).max(hold);
+        scene.bytes = (scene.bytes - bytes).max(ask.bytes);
+        standing.ahead = standing.ahead - ahead;
+        standing.room = standing.room.map(|room| room + tokens);
     }
 }

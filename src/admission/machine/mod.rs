@@ -3,7 +3,10 @@ use std::time::Duration;
 
 mod arrival;
 mod ending;
+mod follow;
 mod supply;
+
+pub use follow::{Met, Says};
 
 use super::codel::Delay;
 use super::desk::Desk;
@@ -96,13 +99,7 @@ impl Admission {
     /// Takes `event` in at `now` and appends to `effects` what is to be done. Events about requests that are not open
     /// are ignored: a caller may leave in the very instant its answer ends.
     pub fn handle(&mut self, now: Moment, event: Event, effects: &mut Vec<Effect>) {
-        self.ledger.advance(now);
-        self.promises.iter_mut().for_each(|promises| promises.advance(now));
-        let due = self.wake.is_some_and(|at| at <= now);
-        if due {
-            self.end_leases(now);
-            effects.extend(self.desk.trim(now).into_iter().map(|id| Effect::Forget { id }));
-        }
+        let due = self.advance(now, effects);
         match event {
             Event::Arrive(ask) => {
                 if !self.arrive(now, ask, effects) && !due {
@@ -119,6 +116,18 @@ impl Admission {
         }
         self.supply(now, effects);
         self.wake = self.when_to_wake();
+    }
+
+    /// Lets time pass; true if it was time to wake.
+    fn advance(&mut self, now: Moment, effects: &mut Vec<Effect>) -> bool {
+        self.ledger.advance(now);
+        self.promises.iter_mut().for_each(|promises| promises.advance(now));
+        let due = self.wake.is_some_and(|at| at <= now);
+        if due {
+            self.end_leases(now);
+            effects.extend(self.desk.trim(now).into_iter().map(|id| Effect::Forget { id }));
+        }
+        due
     }
 
     /// The next instant at which [`Event::Wake`] would change anything; `None` if only another event can.
@@ -163,6 +172,12 @@ impl Admission {
         };
         let all: f64 = self.config.tenants.iter().map(|tenant| f64::from(tenant.weight.max(1))).sum();
         (lane, f64::from(own.weight.max(1)) / all)
+    }
+
+    /// Whether this caller comes back as told; if so its promise is closed.
+    fn redeem(&mut self, now: Moment, ask: &Ask) -> bool {
+        let (lane, _) = self.lane(ask.tenant);
+        self.promises[lane].redeem(ask.caller, now)
     }
 
     /// What a refused caller is told besides a time to wait: see [`Config::should_retry`].

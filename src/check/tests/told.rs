@@ -17,7 +17,7 @@ fn measured(plan: &Plan) -> Measures {
 
 fn simulated(plan: &Plan, measures: &Measures, id: &str) -> Finding {
     let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, live: false, setting: None };
+    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live: false, setting: None };
     find(id).unwrap_or_else(|| panic!("{id}")).judge(&scene)
 }
 

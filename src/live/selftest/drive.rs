@@ -38,7 +38,7 @@ pub fn drive(plan: &Plan, base: &str) -> Result<Driven, LiveError> {
     let start = clock.now() + LEAD;
     let before = cpu();
     let crew = Crew::start(plan, wire, &Goal { base, memory: None, metrics_port: None }, clock, start, out)?;
-    let mut desk = Desk::new(plan, clock, start, seen, None);
+    let mut desk = Desk::new(plan, clock, start, seen, (None, None));
     desk.follow(&crew);
     let cpu = cpu().saturating_sub(before);
     crew.dismiss()?;

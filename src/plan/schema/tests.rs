@@ -257,6 +257,7 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
                     || (joined == "provider.quota" && key == "burst")
                     || joined.starts_with("provider.faults.")
                     || joined.ends_with(".retry")
+                    || joined.ends_with(".clock")
                     || ["checks", "target.memory"].contains(&joined.as_str())
                     || joined.starts_with("levers.")
                     || joined == "diff"

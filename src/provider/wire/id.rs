@@ -103,7 +103,12 @@ mod tests {
     fn both_forms_carry_everything() {
         let id = RequestId { run: 0x9f3c_2a11, seq: 412, attempt: 0, output: Tokens::new(400) };
         assert_eq!(id.to_string(), "tenfold-9f3c2a11-412-o400");
-        for id in [id, RequestId { attempt: 2, ..id }, RequestId { attempt: RequestId::COPY, ..id }, RequestId { seq: (1 << 40) - 1, ..id }] {
+        for id in [
+            id,
+            RequestId { attempt: 2, ..id },
+            RequestId { attempt: RequestId::COPY, ..id },
+            RequestId { seq: (1 << 40) - 1, ..id },
+        ] {
             assert_eq!(RequestId::parse(&id.to_string()), Some(id));
             assert_eq!(RequestId::parse_traceparent(&id.traceparent().unwrap()), Some(id));
             assert_eq!(id.traceparent().unwrap().len(), 55);

@@ -1,0 +1,34 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Agreement, Replay};
+use crate::admission;
+use crate::measure::Closed;
+use crate::plan::Plan;
+
+/// A replay that is shown what ends in a run, wherever that is seen; all copies are one.
+#[derive(Debug, Clone)]
+pub struct Following(Arc<Mutex<Option<Replay>>>);
+
+impl Following {
+    /// Follows a run of `plan` with `policy`, from its epoch on.
+    pub fn new(plan: &Plan, policy: &admission::Config) -> Self {
+        Self(Arc::new(Mutex::new(Some(Replay::new(plan, policy)))))
+    }
+
+    /// Is shown something that has ended. After [`Self::finish`] it makes no difference.
+    pub fn see(&self, closed: Closed<'_>) {
+        // a copy gets the answer of its original: the replay knows nothing of keys
+        if let Closed::Request(record) = closed
+            && !record.attempt.is_copy()
+            && let Some(replay) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
+        {
+            replay.see(record);
+        }
+    }
+
+    /// The run is over. A second time there is nothing left.
+    pub fn finish(&self) -> Agreement {
+        let replay = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        replay.map(Replay::finish).unwrap_or_default()
+    }
+}
