@@ -60,7 +60,7 @@ impl Answers {
     pub(super) fn new(plan: &Plan) -> Self {
         let trace = plan.load.arrivals.trace().is_some();
         Self {
-            service: plan.provider.service.clone(),
+            service: plan.provider.service,
             trace: trace.then(|| (Box::new(Schedule::new(&plan.load, &plan.requests)), VecDeque::new())),
             first: 0,
             plan: plan.clone(),
