@@ -300,11 +300,12 @@ impl Joiner {
     }
 
     fn sent(&mut self, attempt: Attempt, at: Moment) {
+        // a copy waits for the answer of its original: while that is open it is no more work
+        let attached = attempt.is_copy() && self.open.get(Attempt { nth: 0, ..attempt }).is_some();
         let Some(open) = self.open.get_mut(attempt).filter(|open| open.sent.is_none()) else { return };
         open.sent = Some(at);
         open.depth_met = self.gauge.depth;
-        // a copy waits for the answer of its original: it is no more work
-        open.in_gateway = !attempt.is_copy();
+        open.in_gateway = !attached;
         if open.in_gateway {
             self.gauge.depth.requests += 1;
             self.gauge.depth.tokens += open.hold;
