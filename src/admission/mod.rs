@@ -36,6 +36,8 @@ pub use codel::Codel;
 pub use config::{Budgets, Config, Counts, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
 pub use desk::Kept;
 pub use machine::{Admission, Met, Says};
+pub use retries::START as RETRIES_AT_START;
+pub use retry_after::promises::MOST as MOST_PROMISES;
 pub use upstream::Meaning;
 
 /// A request inside the machine: numbers given in order of arrival, never twice.

@@ -4,7 +4,7 @@ use crate::units::Share;
 const MOST: f64 = 100.0;
 
 /// What there is at the start, so that the first failures can be repeated.
-const START: f64 = 10.0;
+pub const START: f64 = 10.0;
 
 /// A budget of repetitions: each first call pays in a part of one, each repetition takes one out.
 #[derive(Debug)]

@@ -6,6 +6,7 @@
 //! by the number of windows, which grow wider where a run is long.
 
 mod boundary;
+mod budgets;
 mod counts;
 mod depths;
 mod doubles;
@@ -14,6 +15,7 @@ mod failures;
 mod fold;
 mod frame;
 mod hist;
+mod holds;
 mod inversions;
 mod latencies;
 mod measures;
@@ -33,6 +35,7 @@ mod vitals;
 mod windows;
 
 pub use boundary::{Boundary, untold};
+pub use budgets::Budgets;
 pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
 pub use doubles::Doubles;
@@ -41,6 +44,7 @@ pub use failures::{Cause, Failures, Often};
 pub use fold::{Closed, Fold};
 pub use frame::{Frame, FramePhase};
 pub use hist::Hist;
+pub use holds::Holds;
 pub use inversions::Inversions;
 pub use latencies::Latencies;
 pub use measures::{Measures, Onset, Pace};

@@ -189,11 +189,24 @@ pub(super) fn latency(report: &Report) -> Option<String> {
         let time = |us: Option<u64>| seconds(us.unwrap_or(0) as f64 / 1e6);
         format!("{} median, {} p99", time(from.p50_us), time(from.p99_us))
     };
-    Some(format!(
+    let mut text = format!(
         "completed after {} from their due time; {} from sending",
         pair(&completed.from_due),
         pair(&completed.from_sent)
-    ))
+    );
+    let of_all = &report.latency.of_all;
+    if of_all.count > 0 {
+        text = format!("{text}; of all {} callers", thousands(of_all.count));
+        for (name, us) in [("p50", of_all.p50_us), ("p90", of_all.p90_us), ("p99", of_all.p99_us)] {
+            // where one is not reached, none after it is
+            let Some(us) = us else {
+                text = format!("{text}, {name} not reached");
+                break;
+            };
+            text = format!("{text}, {name} {}", seconds(us as f64 / 1e6));
+        }
+    }
+    Some(text)
 }
 
 /// When streamed answers began to speak, and how evenly they went on, if any came whole.

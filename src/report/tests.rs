@@ -11,6 +11,8 @@ use crate::observe::{Gaps, Outcome, Record, RetryAfter, Streamed};
 use crate::plan::{Plan, TargetKind};
 use crate::units::{Bytes, Moment};
 
+mod answers;
+
 pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
     let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live: true, setting: None };

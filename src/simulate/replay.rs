@@ -153,7 +153,7 @@ impl World {
             prompt,
             max_output,
             bytes: asks.bytes_of(prompt),
-            deadline: recorded.due + asks.deadline,
+            deadline: recorded.due + self.plan.believed(asks),
             tenant: self.tenants[usize::from(recorded.class.0)],
             tier: asks.tier,
             operation: None,

@@ -4,6 +4,7 @@ use super::Ended;
 use super::copies::{self, Attached};
 use super::timers::{Due, Timers};
 use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Meaning, TenantId};
+use crate::measure::Holds;
 use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
@@ -73,7 +74,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             open: Dense::default(),
             timers: Timers::new(classes.iter().map(|class| class.patience)),
             effects: Vec::new(),
-            ended: Ended { at: Moment::ZERO, censored: 0, events: 0 },
+            ended: Ended { at: Moment::ZERO, censored: 0, events: 0, held: Holds::default() },
             plan,
             see,
         }
@@ -109,7 +110,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 _ => break,
             }
         }
-        Ended { at: self.now.max(if until == Moment::NEVER { self.last } else { until }), ..self.ended }
+        let gauge = self.gateway.gauge();
+        let held = Holds { requests: gauge.in_flight - gauge.unknown, tokens: gauge.held };
+        Ended { at: self.now.max(if until == Moment::NEVER { self.last } else { until }), held, ..self.ended }
     }
 
     fn arrive(&mut self, arrival: &Arrival) {

@@ -8,7 +8,7 @@ use crate::units::{Dense, Moment, Tokens};
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The most appointments kept at once (about 10 MB); the latest, to the second, are forgotten first.
-const MOST: usize = 100_000;
+pub const MOST: usize = 100_000;
 
 /// The open appointments, and what they taught about how many refused callers come back.
 ///
