@@ -64,7 +64,7 @@ fn allowed(scene: &Scene<'_>) -> Option<f64> {
     if scene.plan.provider.faults.iter().any(|fault| spent(&fault.what)) {
         return None;
     }
-    let budget = scene.plan.policy()?.upstream.budget.get();
+    let budget = scene.plan.policy()?.upstream.budget?.get();
     let first = upstream.forwards.saturating_sub(upstream.repeated) as f64;
     Some(if budget > 0.0 { (budget * first).ceil() + RETRIES_AT_START } else { 0.0 })
 }

@@ -11,6 +11,7 @@ use self::tiers::{TRANSIT, Tiers};
 
 use super::outcome::{self, Ending};
 use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
+use crate::admission::Config;
 use crate::plan::{Plan, Refusal};
 use crate::units::{Moment, Tokens};
 use crate::workload::{ClassId, Mix};
@@ -154,9 +155,9 @@ impl Joiner {
     }
 
     /// The same for a run in virtual time: nothing travels, so what has ended is seen no more. Only a gateway that does
-    /// not notice leavers may still serve them, however late.
+    /// not notice leavers, by its policy or by a fault, may still serve them, however late.
     pub fn in_virtual_time(plan: &Plan) -> Self {
-        let notices = plan.policy().is_none_or(|policy| policy.cancel);
+        let notices = plan.policy().is_none_or(Config::forgets_leavers);
         let left = if notices { Duration::ZERO } else { Duration::MAX };
         Self::lingering(plan, Linger { ended: Duration::ZERO, left }, Duration::ZERO)
     }

@@ -41,9 +41,19 @@ pub(super) fn tried(report: &Report) -> String {
 
 /// What of the target a reader must not miss.
 pub(super) fn warning(report: &Report) -> Option<String> {
-    report.run.insecure.then(|| {
+    let faults = &report.plan.target.faults;
+    let faulty = (!faults.is_empty()).then(|| {
+        format!(
+            "this gateway was made faulty on purpose (target.embedded.faults): {}; what fails here says nothing of a \
+             healthy one",
+            faults.join(", ")
+        )
+    });
+    let unknown = report.run.insecure.then(|| {
         "any certificate was taken (target.request.insecure), so nobody vouches for who answered".to_owned()
-    })
+    });
+    let all: Vec<_> = faulty.into_iter().chain(unknown).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// How the target's name was looked up, and which of its addresses answered.

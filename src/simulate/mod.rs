@@ -9,6 +9,7 @@
 
 mod copies;
 mod drained;
+mod refusal;
 mod replay;
 mod rounds;
 mod summary;

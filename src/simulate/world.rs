@@ -1,11 +1,15 @@
 use std::time::Duration;
 
+mod streaming;
+
 use super::Ended;
 use super::copies::{self, Attached};
+use super::refusal::refusal;
 use super::timers::{Due, Timers};
-use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Meaning, TenantId};
+use crate::admission::faults::Telling;
+use crate::admission::{self, Ask, Deployed, Effect, Event, Failure, Id, Meaning, TenantId};
 use crate::measure::Holds;
-use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
+use crate::observe::{self, Answer, Attempt, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
 use crate::units::{Dense, Moment, Tokens};
@@ -27,7 +31,10 @@ pub(super) struct Open {
 /// Everything that goes on in a simulated run.
 pub(super) struct World<'a, See> {
     pub(super) plan: &'a Plan,
-    gateway: Admission,
+    gateway: Deployed,
+    telling: Telling,
+    /// Whether the gateway is told when a streamed answer begins.
+    minds_beginnings: bool,
     /// By class.
     tenants: Vec<TenantId>,
     provider: Provider,
@@ -56,9 +63,11 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let classes = plan.requests.classes();
         let place = |name: &str| policy.tenants.iter().position(|tenant| tenant.name == name);
         let tenant = |name: &str| TenantId(place(name).and_then(|at| u16::try_from(at).ok()).unwrap_or(0));
-        let gateway = Admission::new(policy, Moment::ZERO);
+        let gateway = Deployed::new(policy, Moment::ZERO);
         Self {
             wake: gateway.next_wake(),
+            telling: policy.bent().telling,
+            minds_beginnings: gateway.minds_beginnings(),
             gateway,
             tenants: classes.iter().map(|class| tenant(&class.tenant)).collect(),
             provider: Provider::new(&plan.provider, Moment::ZERO),
@@ -159,6 +168,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     fn tick(&mut self, timer: (Moment, Due)) {
         self.timers.pop(timer);
         match timer.1 {
+            Due::Begins(id) => self.feed(Event::Begun { id }),
             Due::Done(id) => self.done(id),
             Due::Breaks(id, garbage) => self.breaks(id, garbage),
             Due::Leave(id) => self.leave(id),
@@ -202,36 +212,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
         (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
         self.feed(Event::Left { id });
-        if self.gateway.forgets_leavers() && !self.attached.wait_for(id) {
+        if self.gateway.forgets_leaver(id) && !self.attached.wait_for(id) {
             self.open.remove(id.0);
-        }
-    }
-
-    /// A caller leaves while the provider makes its answer.
-    fn break_off(&mut self, id: Id, open: &Open, flow: Flow, streams: bool) {
-        if streams {
-            self.read(open.attempt, flow);
-        }
-        if self.gateway.forgets_leavers() && !self.attached.wait_for(id) {
-            self.flows.remove(id.0);
-            if self.plan.provider.engine == Engine::Stream {
-                let spent = open.sizes.prompt + Tokens::new(flow.by(self.now));
-                (self.see)(Sighting::CutOff { attempt: open.attempt, at: self.now, spent });
-            }
-        }
-    }
-
-    /// A caller has read what there is by now of a streamed answer.
-    fn read(&mut self, attempt: Attempt, flow: Flow) {
-        let mut left = flow.by(self.now);
-        let mut first = (left > 0).then(|| flow.due(0));
-        left = left.saturating_sub(1);
-        while first.is_some() || left > 0 {
-            let count = u32::try_from(left).unwrap_or(u32::MAX);
-            let mut gaps = Box::<Gaps>::default();
-            gaps.push(flow.gap, count);
-            (self.see)(Sighting::Tokens { attempt, at: self.now, first: first.take(), gaps });
-            left -= u64::from(count);
         }
     }
 
@@ -254,10 +236,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::Forward { id, remaining } => return self.forward(id, remaining),
-            Effect::Shed { id, retry_after } => self.refuse(id, 503, Reason::Shed, retry_after),
-            Effect::Expire { id, retry_after, .. } => self.refuse(id, 503, Reason::Expired, retry_after),
+            Effect::Shed { id, retry_after } => self.refuse(id, Reason::Shed, retry_after),
+            Effect::Expire { id, retry_after, .. } => self.refuse(id, Reason::Expired, retry_after),
             Effect::Throttle { id, retry_after, .. } => {
-                self.refuse(id, 429, Reason::Throttled, Some(retry_after));
+                self.refuse(id, Reason::Throttled, Some(retry_after));
             }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
             Effect::Fail { id } => self.fails(id, 502),
@@ -272,20 +254,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn forward(&mut self, id: Id, remaining: Duration) -> Option<Event> {
-        let Open { attempt, sizes, .. } = *self.open.get(id.0)?;
-        let call = Call {
-            prompt: sizes.prompt,
-            max_output: sizes.max_output,
-            output: sizes.output,
-            account: AccountId::default(),
-        };
-        let at = self.now;
-        let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
-        let answer = self.provider.call_drawn(at, call, draw);
-        let (faulty, taken) = (answer.is_faulty(), answer.taken());
-        let (works, charged) = taken.unwrap_or_default();
-        let (until, refused, budget) = (at + works, taken.is_none(), Some(remaining));
-        (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget });
+        let whole = self.plan.requests.class(self.open.get(id.0)?.class).deadline;
+        let (answer, until) = self.call(id, Some(self.telling.deadline(remaining, whole)))?;
         match answer {
             provider::Answer::Served(work) => {
                 self.begins(id, work, true);
@@ -318,13 +288,36 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
     }
 
+    /// Calls the provider, which says what comes of it and until when it is busy with it.
+    fn call(&mut self, id: Id, budget: Option<Duration>) -> Option<(provider::Answer, Moment)> {
+        let Open { attempt, sizes, .. } = *self.open.get(id.0)?;
+        let call = Call {
+            prompt: sizes.prompt,
+            max_output: sizes.max_output,
+            output: sizes.output,
+            account: AccountId::default(),
+        };
+        let at = self.now;
+        let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
+        let answer = self.provider.call_drawn(at, call, draw);
+        let (faulty, taken) = (answer.is_faulty(), answer.taken());
+        let (works, charged) = taken.unwrap_or_default();
+        let (until, refused) = (at + works, taken.is_none());
+        (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget });
+        Some((answer, until))
+    }
+
     /// The provider begins to make an answer, whose tokens its caller can read as they come if it `flows`.
     fn begins(&mut self, id: Id, work: Work, flows: bool) {
         let Some(open) = self.open.get_mut(id.0) else { return };
         open.used = open.sizes.prompt + work.output;
         if self.flowing && flows {
             let (until, tokens) = (self.now + work.takes, work.output.get());
-            self.flows.insert(id.0, Flow { until, gap: work.gap, tokens });
+            let flow = Flow { until, gap: work.gap, tokens };
+            if self.minds_beginnings && self.plan.requests.class(open.class).stream {
+                self.timers.add(flow.due(0), Due::Begins(id));
+            }
+            self.flows.insert(id.0, flow);
         }
     }
 
@@ -361,25 +354,24 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     /// A refusal reaches its caller, who may come back.
-    fn refuse(&mut self, id: Id, status: u16, reason: Reason, told: Option<Duration>) {
-        let should_retry = self.gateway.should_retry(told);
-        let answer = Answer { should_retry, ..told_of(status, Some(reason), told) };
+    fn refuse(&mut self, id: Id, reason: Reason, wait: Option<Duration>) {
+        let told = self.telling.refusal(id, self.now, wait);
+        if told.costly && reason != Reason::Expired {
+            // it goes as it came, and nobody reads the answer
+            let _ = self.call(id, None);
+        }
+        let should_retry = told.should_retry;
+        let (answer, told) = refusal(&self.plan.expect.refusal, reason, told);
         self.relay(id, &answer);
         let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
         if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
-            let signs = Signs {
-                status: Some(status),
-                refused: true,
-                timed_out: false,
-                told,
-                hint: told,
-                should_retry,
-            };
+            let status = Some(answer.status);
+            let signs = Signs { status, refused: true, timed_out: false, told, hint: told, should_retry };
             self.comes_back(&open, signs);
         } else if reason != Reason::Expired && self.comes_once(open.class, open.attempt) {
             self.invite(&open, told);
         }
-        self.tell(open.attempt, answer);
+        (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });
     }
 
     /// An answer reaches its caller, if it is still there, and the request is closed.

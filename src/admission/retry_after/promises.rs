@@ -45,6 +45,11 @@ impl Promises {
         due
     }
 
+    /// Whether a promise to `caller` is open.
+    pub(crate) fn expects(&self, caller: u64) -> bool {
+        self.by_caller.get(caller).is_some()
+    }
+
     /// Notes that `caller` was told to come at `time` with `tokens` of work.
     pub(crate) fn add(&mut self, caller: u64, time: Moment, tokens: Tokens) {
         self.remove(caller);
