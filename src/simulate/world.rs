@@ -99,7 +99,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             let here = |id: Id| open.get(id.0).is_some_and(|open| open.here);
             let timer = self.timers.peek(other.unwrap_or(Moment::NEVER), here);
             let Some(now) = Moment::sooner(timer.map(|(at, _)| at), other) else { break };
-            if timer.is_none() && next.is_none() && self.copies.are_any() && self.open.len() == 0 {
+            if timer.is_none() && next.is_none() && self.copies.are_any() && self.open.is_empty() {
                 // answers that are kept for copies are given up long after
                 break;
             }
