@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{
     Boundary, Budgets, Counts, Depths, Doubles, Examples, Failures, Frame, Hist, Holds, Inversions,
     Latencies, PerClass, Refusals, Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital,
-    Vitals, Windows, boundary,
+    Vitals, Waits, Windows, boundary,
 };
 use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Inverted, Outcome, Record, Spared};
 use crate::plan::Plan;
@@ -75,6 +75,8 @@ pub struct Measures {
     pub returns: Returns,
     /// What they were told beside how long they waited: a sample.
     pub told: Told,
+    /// What refused callers were told over time, and where that brings them.
+    pub waits: Waits,
     /// What reached the provider.
     pub upstream: Upstream,
     /// Arrivals that were sent twice.
@@ -121,6 +123,7 @@ impl Measures {
             shares: Shares::of(plan),
             returns: Returns::default(),
             told: Told::default(),
+            waits: Waits::default(),
             upstream: Upstream::default(),
             doubles: Doubles::default(),
             budgets: Budgets::default(),
@@ -181,6 +184,7 @@ impl Measures {
         }
         self.returns.record(record, &self.frame, &mut self.examples);
         self.told.record(record);
+        self.waits.record(record, &self.frame);
         self.shed(record);
         self.spent(record);
         self.budgets.record(record, &mut self.examples);
@@ -391,6 +395,7 @@ impl Measures {
         }
         self.returns.add(&other.returns);
         self.told.add(&other.told);
+        self.waits.add(&other.waits);
         self.upstream.add(&other.upstream);
         self.doubles.add(&other.doubles, &mut self.examples);
         self.budgets.add(&other.budgets);
