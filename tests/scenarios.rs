@@ -34,7 +34,10 @@ const OVERLOAD: &[&str] = &[
 const SCENARIOS: &[(&str, bool, &[&str])] = &[
     ("callers-leave", true, &["retry_after.honoured"]),
     ("capacity-loss", true, &["quota.respected", "retry_after.honoured"]),
+    ("clock-skew", true, &["retry_after.honoured"]),
+    ("duplicates", true, &["duplicates.single_call", "retry_after.honoured"]),
     ("heavy-mix", true, &["retry_after.honoured"]),
+    ("huge-prompts", true, &["retry_after.honoured"]),
     ("mixed-deadlines", true, &["retry_after.honoured"]),
     ("provider-429", false, &["backlog.drain", "goodput.floor", "quota.respected", "retry_after.present"]),
     ("quiet-day", false, &["quiet.no_false_shed"]),
@@ -156,7 +159,10 @@ macro_rules! scenarios {
 scenarios! {
     callers_leave => "callers-leave",
     capacity_loss => "capacity-loss",
+    clock_skew => "clock-skew",
+    duplicates => "duplicates",
     heavy_mix => "heavy-mix",
+    huge_prompts => "huge-prompts",
     mixed_deadlines => "mixed-deadlines",
     provider_429 => "provider-429",
     quiet_day => "quiet-day",

@@ -19,6 +19,7 @@ use crate::workload::{Class, OnRefusal};
 mod accounting;
 mod backlog_drain;
 mod deadline_propagated;
+mod duplicates_single_call;
 mod fairness_tokens;
 mod finding;
 mod goodput_floor;
@@ -80,6 +81,7 @@ pub const ALL: &[Kind] = &[
     quota_respected::KIND,
     deadline_propagated::KIND,
     retries_bounded::KIND,
+    duplicates_single_call::KIND,
     limits_separate::KIND,
     fairness_tokens::KIND,
     tiers_order::KIND,

@@ -51,7 +51,7 @@ pub(super) fn room(scene: &Scene<'_>, class: &Class, part: f64, side: Side) -> O
         }
         Side::Most => (answers.fold(start, Duration::min), basis.drain, class.largest_hold()),
     };
-    let slack = class.deadline.saturating_sub(service).saturating_sub(policy.margin);
+    let slack = plan.believed(class).saturating_sub(service).saturating_sub(policy.margin);
     bounds::most(&*policy.bound, drain, slack, hold, class.most_bytes(), part)
 }
 

@@ -106,7 +106,8 @@ fn replicas(scene: &Scene<'_>) -> u64 {
 /// Whether depth and instant are as forecast, and the sentence that says so.
 fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -> (bool, String) {
     let basis = &scene.forecast.basis;
-    let (bound, hold) = (forecast.depth_tokens, onset.hold.get().max(1));
+    let further = further(scene, onset);
+    let (bound, hold) = (forecast.depth_tokens + further, onset.hold.get().max(1));
     let met = onset.depth_met.tokens.get();
     // what can arrive or leave on the way: at least one request of a live run
     let slack = if scene.live {
@@ -134,7 +135,7 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
     // a lane that is full at its share is full so much sooner
     let sooner = if basis.least_share < 1.0 { (bound - shared) as f64 / excess.max(1.0) } else { 0.0 };
     let timely = after >= forecast.after_s - sooner - late
-        && after <= forecast.after_s + late + tail(forecast) + over as f64 / excess.max(1.0);
+        && after <= forecast.after_s + late + tail(forecast) + (over + further) as f64 / excess.max(1.0);
     let (least, most) = (bound / hold, bound.div_ceil(hold));
     let range = if basis.least_share < 1.0 {
         format!("{} to {} tokens", words::thousands(shared), words::thousands(bound))
@@ -161,6 +162,17 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
     (deep && timely, because)
 }
 
+/// By how many tokens the bound of the class that was refused first exceeds that of the shortest deadline, which may be that
+/// of a class that seldom comes.
+fn further(scene: &Scene<'_>, onset: &Onset) -> u64 {
+    let basis = &scene.forecast.basis;
+    if scene.plan.policy().is_some_and(|policy| policy.bound.name() != "deadline") {
+        return 0;
+    }
+    let own = scene.plan.believed(scene.plan.requests.class(onset.class));
+    basis.drain.whole_in(own.saturating_sub(basis.deadline).mul_f64(1.0 - basis.reserve))
+}
+
 /// How many of other kinds may come before the next of the kind that is refused first, but for one run in two thousand.
 fn others(scene: &Scene<'_>, onset: &Onset) -> u64 {
     let plan = scene.plan.as_in_event();
@@ -169,6 +181,7 @@ fn others(scene: &Scene<'_>, onset: &Onset) -> u64 {
     let first = plan.requests.class(onset.class);
     let alike = |class: &Class| {
         class.deadline == first.deadline
+            && class.clock == first.clock
             && (!strict || class.tier == first.tier)
             && (!lanes || class.tenant == first.tenant)
     };

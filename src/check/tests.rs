@@ -40,6 +40,16 @@ fn each_shed(measures: &mut Measures, seqs: std::ops::Range<u64>, change: fn(&mu
     }
 }
 
+/// The smoke plan, some of whose requests are sent twice, and a healthy run of it.
+fn doubled() -> (Plan, Measures) {
+    let mut sketch = smoke();
+    sketch.requests[0]["duplicates"] = json!("5%");
+    let plan = sketch.plan();
+    let mut measures = healthy(&plan);
+    measures.doubles.whole = 50;
+    (plan, measures)
+}
+
 /// Checks that do not apply to the smoke plan; their own tests have plans for them.
 const ELSEWHERE: &[&str] = &["fairness.tokens", "tiers.order"];
 
@@ -104,6 +114,7 @@ const BROKEN: &[(&str, Spoil)] = &[
     }),
     ("backlog.drain", |_, m| m.depths.drained = Some(Moment::from_secs(75))),
     ("backlog.drain", |_, m| (m.depths.drained, m.end) = (None, Moment::from_secs(80))),
+    ("duplicates.single_call", |_, m| m.doubles.called_again = 1),
     ("recovery.complete", |_, m| arrive(m, &record(9_000, 21_500, 5_000, Outcome::Late))),
     ("accounting.complete", |_, m| {
         m.held = Some(crate::measure::Holds { requests: 2, tokens: Tokens::new(2_400) })
@@ -140,8 +151,7 @@ fn m_without_completions(measures: &Measures) -> Measures {
 
 #[test]
 fn every_check_passes_a_healthy_run() {
-    let plan = smoke().plan();
-    let measures = healthy(&plan);
+    let (plan, measures) = doubled();
     for kind in ALL.iter().filter(|kind| !ELSEWHERE.contains(&kind.id)) {
         let finding = judged(&plan, &measures, kind.id);
         assert_eq!(finding.verdict, Verdict::Pass, "{}: {}", kind.id, finding.because);
@@ -158,8 +168,7 @@ fn every_check_fails_the_run_that_breaks_it() {
         assert!(broken, "{} has no way to fail", kind.id);
     }
     for (n, (id, spoil)) in BROKEN.iter().enumerate() {
-        let mut plan = smoke().plan();
-        let mut measures = healthy(&plan);
+        let (mut plan, mut measures) = doubled();
         spoil(&mut plan, &mut measures);
         let finding = judged(&plan, &measures, id);
         assert_eq!(finding.verdict, Verdict::Fail, "{id} (case {n}): {}", finding.because);

@@ -59,7 +59,7 @@ pub struct Basis {
     pub largest_hold: Tokens,
     /// The smallest hold.
     pub smallest_hold: Tokens,
-    /// D: the shortest deadline of any class.
+    /// D: the shortest deadline of any class, as the gateway is told it.
     pub deadline: Duration,
     /// s: the slowest answer of any class, or what the gateway takes it for where that is more.
     pub service: Duration,
@@ -115,8 +115,8 @@ impl Default for Basis {
 }
 
 impl Basis {
-    /// The numbers of `plan` as it stands.
-    pub(super) fn of(plan: &Plan) -> Self {
+    /// The numbers of `plan` as it stands, of whose callers only `part` are not refused for good.
+    pub(super) fn of(plan: &Plan, part: f64) -> Self {
         let event = plan.load.event();
         let counts = |phase_event: bool| event.is_none() || phase_event;
         let chosen: Vec<_> = plan.load.spans().filter(|(phase, _)| counts(phase.event)).collect();
@@ -131,7 +131,7 @@ impl Basis {
         let through = Through::of(plan);
         let square_hold = plan.requests.mean(Class::square_hold);
         Self {
-            offered: arrivals / lasts.as_secs_f64(),
+            offered: arrivals * part / lasts.as_secs_f64(),
             served: through.drain.per_sec_f64() / through.hold,
             capacity: through.quota.per_sec_f64() / through.hold,
             bottleneck: through.bottleneck,
@@ -152,7 +152,7 @@ impl Basis {
             square_hold,
             largest_hold: plan.largest_hold(),
             smallest_hold: classes.iter().map(Class::smallest_hold).min().unwrap_or_default(),
-            deadline: classes.iter().map(|class| class.deadline).min().unwrap_or_default(),
+            deadline: classes.iter().map(|class| plan.believed(class)).min().unwrap_or_default(),
             service: takes.unwrap_or_default().max(believed),
             mean_service: through.service,
             margin: policy.map_or(Duration::ZERO, |policy| policy.margin),

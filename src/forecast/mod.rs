@@ -104,7 +104,9 @@ impl Forecast {
     /// The forecast for `plan` as it stands.
     pub fn of(plan: &Plan) -> Self {
         let plan = &*plan.as_in_event();
-        let basis = Basis::of(plan);
+        let (plan, part) = plan.servable();
+        let plan = &*plan;
+        let basis = Basis::of(plan, part);
         let ratio = basis.offered / basis.served;
         let bound = QueueBound::of(plan, &basis);
         let onset = Onset::of(plan, &basis, bound.effective.tokens);

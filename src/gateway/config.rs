@@ -117,7 +117,7 @@ impl Config {
 
 impl Deadline {
     /// The most that is believed unless a configuration says otherwise.
-    pub const LONGEST: Duration = Duration::from_secs(600);
+    pub const LONGEST: Duration = DeadlineForm::LONGEST_BELIEVED;
 
     /// `x-request-timeout-ms`, whole milliseconds, a minute where there is none.
     pub fn standard() -> Self {

@@ -17,6 +17,7 @@ use super::{Arrived, Carriers, Clock, LiveError, ProviderShell, client, reading}
 use crate::observe::{Attempt, Broken};
 use crate::plan::Plan;
 use crate::units::{Moment, show_duration};
+use crate::workload::{Class, Skew};
 
 /// The canary's number: no arrival reaches it.
 pub(super) const SEQ: u64 = (1 << 40) - 1;
@@ -144,7 +145,8 @@ enum Lost {
 
 /// Status, whether it is a completion, and the body's text.
 async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Lost> {
-    let class = &chain.plan.requests.classes()[0];
+    // by a clock that is right: whether the target is there is asked, and not what it believes
+    let class = &Class { clock: Skew::None, ..chain.plan.requests.classes()[0].clone() };
     let patience = class.deadline.max(PATIENCE);
     let id = chain.wire.id(Attempt { seq: SEQ, nth }, class.output.least());
     let text = id.to_string();
@@ -158,7 +160,8 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     )
     .map_err(Lost::Text)?
     .body(text.clone(), class.prompt.least(), Arc::clone(&written));
-    let errand = Errand { id: &id, text: &text, class, remaining: patience, unix: chain.clock.unix() };
+    let unix = chain.clock.unix();
+    let errand = Errand { id: &id, text: &text, class, remaining: patience, unix, key: None };
     let headers = chain.wire.headers(errand);
     let talk = async {
         let mut reply = chain.wire.sender.send(Box::new(Outgoing { headers, body })).await?;

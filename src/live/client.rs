@@ -23,7 +23,7 @@ use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unse
 use crate::plan::{Plan, Refusal};
 use crate::provider::wire::Api;
 use crate::units::Moment;
-use crate::workload::{Arrival, Class, Cohort, Late, Mix, OnRefusal, Signs};
+use crate::workload::{Arrival, Class, Cohort, Copies, Late, Mix, OnRefusal, Signs};
 
 /// The most of a body that is read.
 const LARGEST: usize = 1 << 20;
@@ -42,6 +42,7 @@ pub(super) struct Callers {
     /// Wakes the loop when the last open exchange has ended.
     closed: Notify,
     cohort: Mutex<Cohort>,
+    copies: Copies,
     comebacks: Comebacks,
     locker: Mutex<Locker>,
     clock: Clock,
@@ -86,6 +87,7 @@ impl Callers {
             open: AtomicU32::new(0),
             closed: Notify::new(),
             cohort: Mutex::new(Cohort::new(plan.probes)),
+            copies: Copies::new(plan.load.seed, &plan.requests),
             comebacks: Comebacks::new(plan, start),
             locker: Mutex::new(Locker::new(request.headers.values().cloned(), start)),
             wire,
@@ -122,6 +124,7 @@ impl Callers {
         let (attempt, class) = (departure.attempt, self.mix.class(departure.class));
         if attempt.nth == 0 {
             self.comebacks.earn(departure.class);
+            self.copy(departure);
         }
         let at = self.clock.now();
         // whoever would have left by now is not sent any more: the lateness is ours. So is what this thread was late by
@@ -139,6 +142,15 @@ impl Callers {
         }
         let open = Open::new(Arc::clone(self));
         tokio::spawn(async move { open.0.exchange(departure, at).await });
+    }
+
+    /// A copy of an arrival's first attempt follows it, if it has one.
+    fn copy(&self, departure: Departure) {
+        if let Some(after) = self.copies.after(departure.class, departure.attempt.seq) {
+            let attempt = Attempt { nth: Attempt::COPY, ..departure.attempt };
+            // nobody listens any more once the last phase is over: then it is not sent
+            let _ = self.returns.send(Departure { due: departure.due + after, attempt, ..departure });
+        }
     }
 
     /// One exchange from its first byte to its last, or to the end of its caller's patience.
@@ -175,6 +187,7 @@ impl Callers {
         };
         let returns = match (&class.on_refusal, &sighting) {
             // no SDK repeats what has begun to stream
+            _ if attempt.is_copy() => false,
             (OnRefusal::Retry(_), _) if opened.into_inner() => false,
             (OnRefusal::Retry(_), ended) => self.send_back(self.comes_back(departure, at, ended, &told)),
             (OnRefusal::GiveUp, Sighting::Answered { answer, .. }) => {
@@ -260,16 +273,24 @@ impl Callers {
         written: &Arc<Written>,
     ) -> Box<Outgoing> {
         let Departure { attempt, sizes, .. } = departure;
+        let doubled = self.copies.after(departure.class, attempt.seq).is_some();
         let id = self.wire.id(attempt, sizes.output);
         let text = id.to_string();
         let remaining = (departure.due + class.deadline).since(now);
-        let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix() };
+        let key = doubled.then_some(attempt.seq);
+        let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix(), key };
         let mut headers = self.wire.headers(errand);
         if let Some(count) = comebacks::retry_count(class, attempt) {
             headers.insert(RETRY_COUNT, count.into());
         }
         let template = &self.templates[usize::from(departure.class.0)];
-        Box::new(Outgoing { headers, body: template.body(text, sizes.prompt, Arc::clone(written)) })
+        // under one key goes one body, whatever attempt it is
+        let inside = if doubled {
+            self.wire.id(Attempt { nth: 0, ..attempt }, sizes.output).to_string()
+        } else {
+            text
+        };
+        Box::new(Outgoing { headers, body: template.body(inside, sizes.prompt, Arc::clone(written)) })
     }
 
     fn refusal(&self, status: u16) -> bool {
@@ -278,7 +299,10 @@ impl Callers {
 
     /// A caller whose first attempt was refused, and that is one of the cohort, comes back exactly as told.
     fn perhaps_return(&self, departure: Departure, at: Moment, answer: &Answer, written: &Written) {
-        let first = departure.attempt.nth == 0 && self.refusal(answer.status);
+        // who has a copy does not come back as told: the copy was told something else
+        let once =
+            departure.attempt.nth == 0 && self.copies.after(departure.class, departure.attempt.seq).is_none();
+        let first = once && self.refusal(answer.status);
         let quick = written.at().is_none_or(|sent| at.since(sent) <= self.expect.fast_within);
         let refused = match answer.reason {
             Some(Reason::Shed | Reason::Throttled) => true,

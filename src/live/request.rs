@@ -43,10 +43,13 @@ pub(super) struct Errand<'a> {
     pub(super) remaining: Duration,
     /// The present instant on the wall clock, since 1970.
     pub(super) unix: Duration,
+    /// The number of the arrival whose idempotency key it carries, if it carries one.
+    pub(super) key: Option<u64>,
 }
 
 /// The header the id travels in.
 const REQUEST_ID: HeaderName = HeaderName::from_static(names::REQUEST_ID);
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static(names::IDEMPOTENCY_KEY);
 const TENANT: HeaderName = HeaderName::from_static(names::TENANT);
 const TIER: HeaderName = HeaderName::from_static(names::TIER);
 const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -92,11 +95,13 @@ impl Wire {
 
     /// The headers for an errand. Its tenant and tier are told where its class names them.
     pub(super) fn headers(&self, errand: Errand<'_>) -> HeaderMap {
-        let Errand { id, text, class, remaining, unix } = errand;
+        let Errand { id, text, class, remaining, unix, key } = errand;
         let mut headers = self.headers.clone();
         // ids and numbers are plain ASCII, and a plan checks its tenants, so that these always are values
         let value = |text: &str| HeaderValue::from_str(text).ok();
-        let budget = self.deadline.form.write(remaining, unix);
+        // an instant is written by the caller's own clock
+        let budget = self.deadline.form.write(remaining, class.clock.shown(unix));
+        let key = key.map(|seq| format!("tenfold-{:08x}-{seq}", self.run));
         let tenant = Some(class.tenant.as_str()).filter(|tenant| !tenant.is_empty());
         let tier = Some(class.tier).filter(|tier| *tier != names::STANDARD_TIER);
         let own = [
@@ -104,6 +109,7 @@ impl Wire {
             (TRACE_PARENT, id.traceparent().as_deref().and_then(value)),
             (self.deadline_name.clone(), value(&budget)),
             (TENANT, tenant.and_then(value)),
+            (IDEMPOTENCY_KEY, key.as_deref().and_then(value)),
             (TIER, tier.map(|tier| HeaderValue::from(u16::from(tier)))),
         ];
         headers.extend(own.into_iter().filter_map(|(name, value)| Some((name, value?))));
@@ -173,7 +179,7 @@ mod tests {
         let headers = |tenant: &str, tier| {
             let class = Class { tenant: tenant.into(), tier, ..plan.requests.classes()[0].clone() };
             let (remaining, unix) = (Duration::from_secs(25), Duration::from_secs(1_790_000_000));
-            let errand = Errand { id: &id, text: "text", class: &class, remaining, unix };
+            let errand = Errand { id: &id, text: "text", class: &class, remaining, unix, key: None };
             wire.headers(errand)
         };
         let told = headers("retail", 0);

@@ -6,6 +6,8 @@ const MOST: usize = 20;
 /// A kind of trouble of which examples are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
+    /// A request that came twice under one key, and was worked for more than once.
+    CalledTwice,
     /// A request that reached the provider more often than it may.
     CalledTooOften,
     /// A refusal whose status is that of another reason than it names.

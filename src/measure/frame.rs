@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::plan::Plan;
 use crate::provider::Engine;
 use crate::units::Moment;
-use crate::workload::{Class, ClassId, OnRefusal, Span};
+use crate::workload::{Class, ClassId, Copies, OnRefusal, Span};
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
@@ -54,6 +54,8 @@ pub struct Frame {
     pub end: Moment,
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
+    /// Who is sent twice.
+    pub copies: Copies,
     /// Calls to the provider that one request may be worth, by what is declared of the target.
     pub most_calls: u32,
     /// Whether the provider answers whole, so that nobody can break an answer off.
@@ -83,6 +85,7 @@ impl Frame {
             before,
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
+            copies: Copies::new(plan.load.seed, &plan.requests),
             most_calls: plan.policy().map_or(CUSTOMARY_CALLS, |policy| u32::from(policy.upstream.attempts)),
             whole_answers: plan.provider.engine == Engine::Wiremock,
             callers: plan.requests.classes().iter().map(Caller::of).collect(),
@@ -156,6 +159,7 @@ mod tests {
             before: None,
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
+            copies: Copies::default(),
             most_calls: 0,
             whole_answers: true,
             callers: Vec::new(),

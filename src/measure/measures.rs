@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use super::{
-    Boundary, Budgets, Counts, Depths, Examples, Failures, Frame, Hist, Holds, Inversions, Latencies,
-    PerClass, Refusals, Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital, Vitals, Waits,
-    Windows, boundary,
+    Boundary, Budgets, Counts, Depths, Doubles, Examples, Failures, Frame, Hist, Holds, Inversions,
+    Latencies, PerClass, Refusals, Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital,
+    Vitals, Waits, Windows, boundary,
 };
 use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Inverted, Outcome, Record, Spared};
 use crate::plan::Plan;
@@ -79,6 +79,8 @@ pub struct Measures {
     pub waits: Waits,
     /// What reached the provider.
     pub upstream: Upstream,
+    /// Arrivals that were sent twice.
+    pub doubles: Doubles,
     /// What it was told of its callers' time.
     pub budgets: Budgets,
     /// Queue depth seen from outside.
@@ -123,6 +125,7 @@ impl Measures {
             told: Told::default(),
             waits: Waits::default(),
             upstream: Upstream::default(),
+            doubles: Doubles::default(),
             budgets: Budgets::default(),
             depths: Depths::default(),
             vitals: Vitals::default(),
@@ -160,14 +163,20 @@ impl Measures {
 
     /// Takes in an attempt that has ended.
     pub fn record(&mut self, record: &Record) {
-        let good = record.outcome == Outcome::Completed;
+        // the answer of a copy is that of its original, and no more good
+        let copy = record.attempt.is_copy();
+        let good = record.outcome == Outcome::Completed && !copy;
+        if self.frame.copies.are_any() {
+            self.doubles.record(record, &self.frame, &mut self.examples);
+        }
         self.count(record, good);
         self.pace(record);
         self.failures.record(record);
         self.latencies.record(record);
         self.streams.record(record);
         self.refusals.record(record, &self.frame, self.depths.drained, &mut self.examples);
-        if let Some(boundary) = &mut self.boundary {
+        // a copy takes no place of its own
+        if let Some(boundary) = self.boundary.as_mut().filter(|_| !copy) {
             boundary.record(record);
         }
         if let Some(shares) = &mut self.shares {
@@ -183,7 +192,8 @@ impl Measures {
         if record.outcome == Outcome::Failed {
             self.examples.note(Trouble::Failed, seq);
         }
-        if matches!(record.outcome, Outcome::Completed | Outcome::Late) && record.at_provider.is_none() {
+        let answered = matches!(record.outcome, Outcome::Completed | Outcome::Late);
+        if answered && !copy && record.at_provider.is_none() {
             self.unjoined += 1;
             self.examples.note(Trouble::Unjoined, seq);
         }
@@ -260,7 +270,7 @@ impl Measures {
             if good && self.frame.event.is_some_and(|event| event.contains(record.due)) {
                 class.event_tokens += hold;
             }
-            if !record.probe {
+            if !record.probe && !record.attempt.is_copy() {
                 class.most_attempts = class.most_attempts.max(record.attempt.nth + 1);
             }
             class.shed += u64::from(record.outcome == Outcome::Shed);
@@ -387,6 +397,7 @@ impl Measures {
         self.told.add(&other.told);
         self.waits.add(&other.waits);
         self.upstream.add(&other.upstream);
+        self.doubles.add(&other.doubles, &mut self.examples);
         self.budgets.add(&other.budgets);
         self.depths.add(&other.depths);
         self.vitals.add(&other.vitals);

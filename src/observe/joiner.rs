@@ -79,6 +79,8 @@ pub struct Spared {
 #[derive(Debug, Clone)]
 pub struct Joiner {
     mix: Mix,
+    /// By class, how long the gateway believes its callers to wait.
+    believed: Vec<Duration>,
     refusal: Refusal,
     linger: Linger,
     open: Attempts<Open>,
@@ -163,6 +165,7 @@ impl Joiner {
     fn lingering(plan: &Plan, linger: Linger, transit: Duration) -> Self {
         Self {
             mix: plan.requests.clone(),
+            believed: plan.requests.classes().iter().map(|class| plan.believed(class)).collect(),
             refusal: plan.expect.refusal.clone(),
             linger,
             open: Attempts::default(),
@@ -287,7 +290,7 @@ impl Joiner {
         if self.open.get(attempt).is_some() {
             return;
         }
-        let retry = attempt.nth > 0 && !probe;
+        let retry = attempt.nth > 0 && !probe && !attempt.is_copy();
         let first_due = if retry { self.returning.remove(&attempt.seq) } else { None };
         let open = Open {
             class,
@@ -321,12 +324,16 @@ impl Joiner {
     }
 
     fn sent(&mut self, attempt: Attempt, at: Moment) {
+        // a copy waits for the answer of its original: while that is open it is no more work
+        let attached = attempt.is_copy() && self.open.get(Attempt { nth: 0, ..attempt }).is_some();
         let Some(open) = self.open.get_mut(attempt).filter(|open| open.sent.is_none()) else { return };
         open.sent = Some(at);
         open.depth_met = self.gauge.depth;
-        open.in_gateway = true;
-        self.gauge.depth.requests += 1;
-        self.gauge.depth.tokens += open.hold;
+        open.in_gateway = !attached;
+        if open.in_gateway {
+            self.gauge.depth.requests += 1;
+            self.gauge.depth.tokens += open.hold;
+        }
         self.gauge.outstanding += 1;
         if let Some(tiers) = &mut self.tiers {
             tiers.enter(at, attempt, open.class, open.hold);
@@ -338,7 +345,8 @@ impl Joiner {
         let Some(open) = self.open.get_mut(attempt) else { return };
         match budget {
             Some(budget) => {
-                let left = (open.due + self.mix.class(open.class).deadline).since(at);
+                let believed = self.believed.get(usize::from(open.class.0)).copied().unwrap_or_default();
+                let left = (open.due + believed).since(at);
                 open.overtold = open.overtold.max(budget.saturating_sub(left));
             }
             None => open.untold = true,

@@ -129,9 +129,9 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether the outcome of the arrival is that of this attempt: it is the last one, and no probe.
+    /// Whether the outcome of the arrival is that of this attempt: it is the last one, and neither probe nor copy.
     pub const fn settles(&self) -> bool {
-        !self.again && !self.probe
+        !self.again && !self.probe && !self.attempt.is_copy()
     }
 
     /// How late it was sent: our own doing.

@@ -13,6 +13,16 @@ pub struct Attempt {
     pub nth: u16,
 }
 
+impl Attempt {
+    /// The number of a copy of the first attempt, above those of all retries.
+    pub const COPY: u16 = 128;
+
+    /// Whether it is a copy of its arrival's first attempt, under the same idempotency key.
+    pub const fn is_copy(self) -> bool {
+        self.nth >= Self::COPY
+    }
+}
+
 /// What one side saw of a request. Both evaluators, live and simulated, say all they know in these.
 ///
 /// For each attempt there is exactly one `Due`; then `Unsent`, or `Sent` followed by exactly one of `Answered`, `Left`

@@ -310,7 +310,8 @@ impl Across<'_> {
             // a gate that counts units of work in rounds bounds work, not waiting
             return;
         }
-        for (path, class) in self.classes() {
+        // who never fits does not wait
+        for (path, class) in self.classes().filter(|(_, class)| !self.plan.never_fits(class)) {
             let Some(tokens) = effective_bound(policy, class) else { continue };
             let requests = tokens / class.hold();
             let spent = policy.service.start.saturating_add(policy.margin);

@@ -19,6 +19,7 @@ pub const CHECKS: &[Known] = &[
     known("accounting.complete", "every request is accounted for and every hold released"),
     known("backlog.drain", "the backlog is gone in time after the event"),
     known("deadline.propagated", "the provider is told what is left of the caller's time"),
+    known("duplicates.single_call", "what is sent twice under one idempotency key is called for once"),
     known("fairness.tokens", "each tenant is served near its fair share of tokens"),
     known("goodput.floor", "goodput stays near capacity in the event's steady part"),
     known("limits.separate", "each refusal has its own cause: a tenant's limit, or want of room"),

@@ -6,7 +6,8 @@
 
 mod across;
 pub mod address;
-pub mod checks;
+pub mod callers;
+mod checks;
 mod diff;
 pub mod environment;
 mod expect;

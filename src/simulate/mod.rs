@@ -7,6 +7,7 @@
 //! Laws: the same plan and seed give the same sightings; random numbers are drawn by purpose and by arrival, so that a
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
+mod copies;
 mod drained;
 mod refusal;
 mod replay;

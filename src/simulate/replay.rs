@@ -153,7 +153,7 @@ impl World {
             prompt,
             max_output,
             bytes: asks.bytes_of(prompt),
-            deadline: recorded.due + asks.deadline,
+            deadline: recorded.due + self.plan.believed(asks),
             tenant: self.tenants[usize::from(recorded.class.0)],
             tier: asks.tier,
             operation: None,
@@ -218,7 +218,7 @@ impl World {
                 }
                 Some(Event::Left { id })
             }
-            Due::Begins(_) | Due::Probe(..) | Due::Retry(..) => None,
+            Due::Begins(_) | Due::Probe(..) | Due::Copy(..) | Due::Retry(..) => None,
         }
     }
 

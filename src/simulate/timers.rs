@@ -22,6 +22,8 @@ pub(super) enum Due {
     Leave(Id),
     /// A refused caller comes back as told.
     Probe(u64, ClassId, Sizes),
+    /// A copy of an arrival's first attempt comes.
+    Copy(u64, ClassId, Sizes),
     /// A caller tries again by its own rule, for the so-manieth time.
     Retry(u64, ClassId, u16, Sizes),
 }

@@ -1,31 +1,36 @@
 use std::time::Duration;
 
+mod streaming;
+
 use super::Ended;
+use super::copies::{self, Attached};
 use super::refusal::refusal;
 use super::timers::{Due, Timers};
 use crate::admission::faults::Telling;
 use crate::admission::{self, Ask, Deployed, Effect, Event, Failure, Id, Meaning, TenantId};
 use crate::measure::Holds;
-use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
+use crate::observe::{self, Answer, Attempt, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
 use crate::units::{Dense, Moment, Tokens};
-use crate::workload::{Allowance, Arrival, ClassId, Cohort, OnRefusal, Schedule, Signs, Sizes, stream};
+use crate::workload::{
+    Allowance, Arrival, ClassId, Cohort, Copies, OnRefusal, Schedule, Signs, Sizes, stream,
+};
 
 /// A request the gateway has not closed yet.
 #[derive(Debug, Clone, Copy)]
-struct Open {
-    attempt: Attempt,
+pub(super) struct Open {
+    pub(super) attempt: Attempt,
     class: ClassId,
     sizes: Sizes,
     used: Tokens,
     /// Whether its caller still waits.
-    here: bool,
+    pub(super) here: bool,
 }
 
 /// Everything that goes on in a simulated run.
 pub(super) struct World<'a, See> {
-    plan: &'a Plan,
+    pub(super) plan: &'a Plan,
     gateway: Deployed,
     telling: Telling,
     /// Whether the gateway is told when a streamed answer begins.
@@ -38,17 +43,19 @@ pub(super) struct World<'a, See> {
     /// The answers the provider makes, where they flow.
     flows: Dense<Flow>,
     cohort: Cohort,
+    pub(super) copies: Copies,
+    pub(super) attached: Attached,
     /// How many retries each class has left.
     allowances: Vec<Allowance>,
-    now: Moment,
+    pub(super) now: Moment,
     last: Moment,
     next_id: u64,
-    open: Dense<Open>,
-    timers: Timers,
+    pub(super) open: Dense<Open>,
+    pub(super) timers: Timers,
     wake: Option<Moment>,
     effects: Vec<Effect>,
     ended: Ended,
-    see: &'a mut See,
+    pub(super) see: &'a mut See,
 }
 
 impl<'a, See: FnMut(Sighting)> World<'a, See> {
@@ -67,6 +74,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             flowing: plan.provider.engine == Engine::Stream || classes.iter().any(|class| class.stream),
             flows: Dense::default(),
             cohort: Cohort::new(plan.probes),
+            copies: Copies::new(plan.load.seed, &plan.requests),
+            attached: Attached::default(),
             allowances: classes.iter().map(|class| Allowance::of(&class.on_refusal)).collect(),
             now: Moment::ZERO,
             last: plan.load.end(),
@@ -90,6 +99,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             let here = |id: Id| open.get(id.0).is_some_and(|open| open.here);
             let timer = self.timers.peek(other.unwrap_or(Moment::NEVER), here);
             let Some(now) = Moment::sooner(timer.map(|(at, _)| at), other) else { break };
+            if timer.is_none() && next.is_none() && self.copies.are_any() && self.open.is_empty() {
+                // answers that are kept for copies are given up long after
+                break;
+            }
             if now >= until && self.gateway.waiting() == 0 {
                 self.now = self.now.max(until);
                 break;
@@ -114,6 +127,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     fn arrive(&mut self, arrival: &Arrival) {
         self.allowances[usize::from(arrival.class.0)].earn();
         self.send(Attempt { seq: arrival.seq, nth: 0 }, arrival.class, arrival.sizes, false);
+        if self.copies.are_any() {
+            self.copy(arrival);
+        }
     }
 
     fn send(&mut self, attempt: Attempt, class: ClassId, sizes: Sizes, probe: bool) {
@@ -131,11 +147,15 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             prompt: sizes.prompt,
             max_output: sizes.max_output,
             bytes: asks.bytes_of(sizes.prompt),
-            deadline: at + asks.deadline,
+            deadline: at + self.plan.believed(asks),
             tenant: self.tenants[usize::from(class.0)],
             tier: asks.tier,
-            operation: None,
+            operation: copies::operation(&self.copies, class, attempt.seq),
         };
+        if ask.deadline == at {
+            // by what it was told its time is over: the gateway calls it malformed
+            return self.answer(id, 400, None, None);
+        }
         self.feed(Event::Arrive(ask));
         // most of an overload is refused at once: who is gone needs no patience
         let open = &self.open;
@@ -153,6 +173,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             Due::Breaks(id, garbage) => self.breaks(id, garbage),
             Due::Leave(id) => self.leave(id),
             Due::Probe(seq, class, sizes) => self.send(Attempt { seq, nth: 1 }, class, sizes, true),
+            Due::Copy(seq, class, sizes) => {
+                self.send(Attempt { seq, nth: Attempt::COPY }, class, sizes, false);
+            }
             Due::Retry(seq, class, nth, sizes) => self.send(Attempt { seq, nth }, class, sizes, false),
         }
     }
@@ -165,11 +188,13 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 self.read(attempt, flow);
                 self.open.remove(id.0);
                 let streamed = Some(Streamed { used: Some(used), flawed: false });
-                (self.see)(Sighting::Answered { attempt, at: self.now, answer: whole(streamed) });
+                (self.see)(Sighting::Answered { attempt, at: self.now, answer: whole(streamed.clone()) });
+                self.relay(id, &whole(streamed));
             }
             _ => self.answer(id, 200, None, None),
         }
-        self.feed(Event::Settled { id, used: Some(used), answer: None });
+        let kept = self.copies.are_any().then(|| copies::size_of(used.get()));
+        self.feed(Event::Settled { id, used: Some(used), answer: kept });
     }
 
     fn leave(&mut self, id: Id) {
@@ -187,36 +212,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
         (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
         self.feed(Event::Left { id });
-        if self.gateway.forgets_leaver(id) {
+        if self.gateway.forgets_leaver(id) && !self.attached.wait_for(id) {
             self.open.remove(id.0);
-        }
-    }
-
-    /// A caller leaves while the provider makes its answer.
-    fn break_off(&mut self, id: Id, open: &Open, flow: Flow, streams: bool) {
-        if streams {
-            self.read(open.attempt, flow);
-        }
-        if self.gateway.forgets_leaver(id) {
-            self.flows.remove(id.0);
-            if self.plan.provider.engine == Engine::Stream {
-                let spent = open.sizes.prompt + Tokens::new(flow.by(self.now));
-                (self.see)(Sighting::CutOff { attempt: open.attempt, at: self.now, spent });
-            }
-        }
-    }
-
-    /// A caller has read what there is by now of a streamed answer.
-    fn read(&mut self, attempt: Attempt, flow: Flow) {
-        let mut left = flow.by(self.now);
-        let mut first = (left > 0).then(|| flow.due(0));
-        left = left.saturating_sub(1);
-        while first.is_some() || left > 0 {
-            let count = u32::try_from(left).unwrap_or(u32::MAX);
-            let mut gaps = Box::<Gaps>::default();
-            gaps.push(flow.gap, count);
-            (self.see)(Sighting::Tokens { attempt, at: self.now, first: first.take(), gaps });
-            left -= u64::from(count);
         }
     }
 
@@ -246,13 +243,12 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
             Effect::Fail { id } => self.fails(id, 502),
-            // no caller of a plan carries a key, and a call that is not needed any more ends when it would have
-            Effect::Attach { .. }
-            | Effect::Running { .. }
-            | Effect::Replay { .. }
-            | Effect::Conflict { .. }
-            | Effect::Forget { .. }
-            | Effect::Cancel { .. } => {}
+            Effect::Attach { id, to } => self.attach(id, to),
+            Effect::Running { id, .. } => self.answer(id, 409, None, None),
+            Effect::Replay { id, .. } => self.answer(id, 200, None, None),
+            Effect::Conflict { id } => self.answer(id, 422, None, None),
+            // a call that is not needed any more ends when it would have
+            Effect::Forget { .. } | Effect::Cancel { .. } => {}
         }
         None
     }
@@ -340,6 +336,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         match (flow, open) {
             (Some(flow), Some(Open { attempt, class, .. })) if self.plan.requests.class(class).stream => {
                 self.read(attempt, flow);
+                self.relay(id, &told_of(502, None, None));
                 self.open.remove(id.0);
                 (self.see)(Sighting::Broken { attempt, at: self.now, why: observe::Broken::Cut });
             }
@@ -363,14 +360,15 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             // it goes as it came, and nobody reads the answer
             let _ = self.call(id, None);
         }
-        let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
         let should_retry = told.should_retry;
         let (answer, told) = refusal(&self.plan.expect.refusal, reason, told);
+        self.relay(id, &answer);
+        let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
         if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
             let status = Some(answer.status);
             let signs = Signs { status, refused: true, timed_out: false, told, hint: told, should_retry };
             self.comes_back(&open, signs);
-        } else if reason != Reason::Expired && open.attempt.nth == 0 {
+        } else if reason != Reason::Expired && self.comes_once(open.class, open.attempt) {
             self.invite(&open, told);
         }
         (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });
@@ -378,8 +376,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
 
     /// An answer reaches its caller, if it is still there, and the request is closed.
     fn answer(&mut self, id: Id, status: u16, reason: Option<Reason>, retry_after: Option<Duration>) {
+        let answer = told_of(status, reason, retry_after);
+        self.relay(id, &answer);
         if let Some(open) = self.open.remove(id.0).filter(|open| open.here) {
-            self.tell(open.attempt, told_of(status, reason, retry_after));
+            self.tell(open.attempt, answer);
         }
     }
 
@@ -400,6 +400,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     /// A caller may try again by its own rule; whether it will is known before this attempt ends.
     fn comes_back(&mut self, open: &Open, signs: Signs) {
         let OnRefusal::Retry(retry) = &self.plan.requests.class(open.class).on_refusal else { return };
+        if open.attempt.is_copy() {
+            return;
+        }
         let Attempt { seq, nth } = open.attempt;
         let draw = stream::draw(self.plan.load.seed, stream::RETRIES, seq, u64::from(nth));
         let Some(wait) = retry.wait(nth, &signs, draw) else { return };

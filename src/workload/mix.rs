@@ -4,8 +4,8 @@ use std::time::Duration;
 use rand_pcg::Pcg64;
 
 use super::traces::{Row, Rows};
-use super::{OnRefusal, Size, Sizes, stream};
-use crate::units::{Bytes, Read, Reader, Tokens};
+use super::{OnRefusal, Size, Sizes, Skew, stream};
+use crate::units::{Bytes, Read, Reader, Share, Tokens};
 
 /// The place of a class in its mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +38,10 @@ pub struct Class {
     pub stream: bool,
     /// What the caller does when refused.
     pub on_refusal: OnRefusal,
+    /// The share that is sent twice under one idempotency key.
+    pub duplicates: Share,
+    /// How far its callers' clocks are off.
+    pub clock: Skew,
 }
 
 impl Class {
@@ -170,6 +174,15 @@ impl Mix {
         if total == 0 { self.clone() } else { Self { classes, total } }
     }
 
+    /// The same without the classes of these names.
+    #[must_use]
+    pub fn without(&self, names: &[&String]) -> Self {
+        let classes: Vec<_> =
+            self.classes.iter().filter(|class| !names.contains(&&class.name)).cloned().collect();
+        let total = classes.iter().map(|class| u64::from(class.weight)).sum();
+        if total == 0 { self.clone() } else { Self { classes, total } }
+    }
+
     /// The mean of several mixes, each with how much it counts; `None` is this one.
     pub(super) fn blended(&self, parts: &[(f64, Option<&BTreeMap<String, u32>>)]) -> Self {
         /// What a whole is counted in.
@@ -236,6 +249,8 @@ impl Read for Class {
         let deadline: Option<Duration> = map.need("deadline");
         let patience = map.or("patience", deadline.unwrap_or_default());
         let on_refusal = map.or("on_refusal", OnRefusal::GiveUp);
+        let duplicates = map.or("duplicates", Share::new(0.0)?);
+        let clock = map.or("clock", Skew::None);
         let prompt = prompt?;
         let class = Self {
             name: name?,
@@ -250,6 +265,8 @@ impl Read for Class {
             patience: patience?,
             stream: stream?,
             on_refusal: on_refusal?,
+            duplicates: duplicates?,
+            clock: clock?,
         };
         class.check(map.here()).then_some(class)
     }
@@ -344,6 +361,8 @@ mod tests {
             patience: Duration::from_secs(1),
             stream: false,
             on_refusal: OnRefusal::GiveUp,
+            duplicates: Share::new(0.0).unwrap(),
+            clock: Skew::None,
         };
         let mix = Mix { classes: vec![class("a", 3), class("none", 0), class("b", 1)], total: 4 };
         let mut stream = stream::of(1, stream::CLASSES);

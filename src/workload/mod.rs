@@ -10,19 +10,23 @@
 
 pub mod arrivals;
 mod callers;
+mod copies;
 mod mix;
 mod phases;
 pub mod retry;
 mod schedule;
 pub mod sizes;
+mod skew;
 pub mod stream;
 #[cfg(test)]
 mod testing;
 pub mod traces;
 
 pub use callers::{Cohort, OnRefusal, Probes};
+pub use copies::Copies;
 pub use mix::{Class, ClassId, MOST_BYTES, Mix};
 pub use phases::{Late, Load, Phase, Span};
 pub use retry::{Allowance, Honour, Manner, Retry, Rule, Signs};
 pub use schedule::{Arrival, Schedule, Sizes};
 pub use sizes::Size;
+pub use skew::Skew;

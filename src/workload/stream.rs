@@ -17,6 +17,8 @@ pub const PROMPTS: u64 = 5;
 pub const OUTPUTS: u64 = 6;
 /// Which rows of a trace come.
 pub const TRACE: u64 = 7;
+/// Which arrivals are sent twice, and when the copies come.
+pub const COPIES: u64 = 8;
 
 /// The stream of `seed` for `purpose`. PCG XSL-RR 128/64, whose output is fixed by its definition.
 pub fn of(seed: u64, purpose: u64) -> Pcg64 {

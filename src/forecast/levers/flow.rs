@@ -36,7 +36,9 @@ impl Flow {
     /// The event of `plan` as it stands, no lever pulled.
     pub fn of(plan: &Plan) -> Self {
         let plan = &*plan.as_in_event();
-        let basis = super::super::Basis::of(plan);
+        let (plan, part) = plan.servable();
+        let plan = &*plan;
+        let basis = super::super::Basis::of(plan, part);
         let total: f64 = plan.requests.classes().iter().map(|class| f64::from(class.weight)).sum();
         let service = &plan.provider.service;
         let first = service.first_token.as_secs_f64();

@@ -65,6 +65,19 @@ pub(super) fn class() -> Value {
                 "on_refusal",
                 one_of("what a refused caller does", &["give_up", "retry"], json!({ "retry": retry() })),
             ),
+            (
+                "duplicates",
+                form("share", "the share that is sent twice under one idempotency key; default none"),
+            ),
+            (
+                "clock",
+                json!({ "type": "object", "description": "how far its callers' clocks are off: one of these",
+                    "properties": {
+                        "ahead": form("duration", "they show a time so much later"),
+                        "behind": form("duration", "they show a time so much earlier"),
+                    },
+                    "minProperties": 1, "maxProperties": 1, "additionalProperties": false }),
+            ),
         ],
     )
 }

@@ -13,7 +13,7 @@ load: { seed: 1, arrivals: {arrivals}, late: { drop_after: 5ms }, phases: [{ nam
 requests:
   - { name: ask, weight: 1, tenant: t, tier: 1, prompt: { tokens: {size}, bytes: 60B }, max_tokens: 8, output: { tokens: 8 },
       stream: false, deadline: 9s, patience: 9s,
-      on_refusal: { retry: {retry} } }
+      on_refusal: { retry: {retry} }, duplicates: 5%, clock: {clock} }
 provider:
   listen: 127.0.0.1:0
   advertise: http://127.0.0.1:1
@@ -114,6 +114,7 @@ fn full(target: usize, arrivals: usize, size: usize) -> String {
         .replace("{arrivals}", arrivals)
         .replace("{memory}", MEMORIES[size % MEMORIES.len()])
         .replace("{retry}", RETRIES[size % RETRIES.len()])
+        .replace("{clock}", ["{ ahead: 30s }", "{ behind: 30s }"][size % 2])
         .replace("{quota}", QUOTAS[size % QUOTAS.len()])
         .replace("{law}", LAWS[size % LAWS.len()])
         .replace("{size}", SIZES[size % SIZES.len()]);
@@ -261,6 +262,7 @@ fn the_schema_has_exactly_the_keys_the_readers_know() {
                     || joined.starts_with("provider.faults.")
                     || joined.starts_with("target.embedded.faults.")
                     || joined.ends_with(".retry")
+                    || joined.ends_with(".clock")
                     || ["checks", "target.memory"].contains(&joined.as_str())
                     || joined.starts_with("levers.")
                     || joined == "diff"

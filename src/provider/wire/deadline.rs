@@ -32,6 +32,10 @@ const UNITS: [(char, u64); 6] = [
 const MOST_GRPC: u128 = 99_999_999;
 
 impl DeadlineForm {
+    /// The most that the reference gateway believes unless its configuration says otherwise: a clock that is ahead gets
+    /// nobody a place for days.
+    pub const LONGEST_BELIEVED: Duration = Duration::from_secs(600);
+
     /// Every form, sorted by name.
     pub const ALL: &[(&'static str, Self)] = &[
         ("absolute_ms", Self::AbsoluteMs),

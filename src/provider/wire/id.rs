@@ -5,7 +5,8 @@ use crate::units::Tokens;
 /// The id that travels with a request through the gateway to the provider and joins what both sides saw.
 ///
 /// Its text form goes into `x-request-id` and the API's own user field: `tenfold-9f3c2a11-412-o400`, a later attempt
-/// of the same caller with `-r1`, `-r2` behind it. The same facts fit into a W3C `traceparent`.
+/// of the same caller with `-r1`, `-r2` behind it, a copy of the first with `-d1`. The same facts fit into a W3C
+/// `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RequestId {
     /// The run, so that a straggler of an earlier one is not taken for ours.
@@ -24,7 +25,9 @@ const LAYOUT: u64 = 0x7F;
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tenfold-{:08x}-{}-o{}", self.run, self.seq, self.output)?;
-        if self.attempt > 0 {
+        if self.attempt >= Self::COPY {
+            write!(f, "-d{}", self.attempt - Self::COPY + 1)?;
+        } else if self.attempt > 0 {
             write!(f, "-r{}", self.attempt)?;
         }
         Ok(())
@@ -32,6 +35,9 @@ impl fmt::Display for RequestId {
 }
 
 impl RequestId {
+    /// Attempts from this number on are copies of the first.
+    pub const COPY: u16 = 128;
+
     /// Reads the text form; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.strip_prefix("tenfold-")?.split('-');
@@ -39,7 +45,7 @@ impl RequestId {
         let run = u32::from_str_radix(run, 16).ok()?;
         let seq = parts.next()?.parse().ok()?;
         let output = parts.next()?.strip_prefix('o')?.parse().ok()?;
-        let attempt = parts.next().map_or(Some(0), |part| part.strip_prefix('r')?.parse().ok())?;
+        let attempt = parts.next().map_or(Some(0), attempt)?;
         parts.next().is_none().then_some(Self { run, seq, attempt, output: Tokens::new(output) })
     }
 
@@ -70,13 +76,21 @@ impl RequestId {
     }
 }
 
+/// The number of an attempt, as it stands at the end of an id.
+fn attempt(part: &str) -> Option<u16> {
+    match (part.strip_prefix('r'), part.strip_prefix('d')) {
+        (Some(number), _) => number.parse().ok().filter(|nth| *nth < RequestId::COPY),
+        (_, Some(number)) => number.parse::<u16>().ok()?.checked_sub(1)?.checked_add(RequestId::COPY),
+        (None, None) => None,
+    }
+}
+
 /// Who is calling, from a request id: the id without the attempt at its end, so that a caller who returns
 /// is known again. Works for ids of any form.
 pub fn caller_of(request_id: &str) -> &str {
-    match request_id.rsplit_once("-r") {
-        Some((caller, attempt)) if !attempt.is_empty() && attempt.bytes().all(|b| b.is_ascii_digit()) => {
-            caller
-        }
+    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    match request_id.rsplit_once('-') {
+        Some((caller, end)) if end.strip_prefix(['r', 'd']).is_some_and(number) => caller,
         _ => request_id,
     }
 }
@@ -89,7 +103,12 @@ mod tests {
     fn both_forms_carry_everything() {
         let id = RequestId { run: 0x9f3c_2a11, seq: 412, attempt: 0, output: Tokens::new(400) };
         assert_eq!(id.to_string(), "tenfold-9f3c2a11-412-o400");
-        for id in [id, RequestId { attempt: 2, ..id }, RequestId { seq: (1 << 40) - 1, ..id }] {
+        for id in [
+            id,
+            RequestId { attempt: 2, ..id },
+            RequestId { attempt: RequestId::COPY, ..id },
+            RequestId { seq: (1 << 40) - 1, ..id },
+        ] {
             assert_eq!(RequestId::parse(&id.to_string()), Some(id));
             assert_eq!(RequestId::parse_traceparent(&id.traceparent().unwrap()), Some(id));
             assert_eq!(id.traceparent().unwrap().len(), 55);
@@ -114,6 +133,7 @@ mod tests {
     #[test]
     fn a_returning_caller_is_known_again() {
         assert_eq!(caller_of("tenfold-9f3c2a11-412-o400-r1"), "tenfold-9f3c2a11-412-o400");
+        assert_eq!(caller_of("tenfold-9f3c2a11-412-o400-d1"), "tenfold-9f3c2a11-412-o400");
         assert_eq!(caller_of("abc-rx"), "abc-rx");
         assert_eq!(caller_of("abc"), "abc");
     }

@@ -17,7 +17,9 @@ impl Following {
 
     /// Is shown something that has ended. After [`Self::finish`] it makes no difference.
     pub fn see(&self, closed: Closed<'_>) {
+        // a copy gets the answer of its original: the replay knows nothing of keys
         if let Closed::Request(record) = closed
+            && !record.attempt.is_copy()
             && let Some(replay) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
         {
             replay.see(record);
