@@ -7,8 +7,9 @@
 //!
 //! Where the policy is declared its own verdicts stand beside those of the run, each given in the state the gateway was
 //! in. One that differs is excused if 1 + λ·ε requests more or fewer would have made it equal: λ callers a second, ε the
-//! time a request travels (none in virtual time), as the slowest refusals show it. Who came back is not judged by what is kept for those who return: that
-//! is what honouring a Retry-After means. The first shed has the same place in both, give or take what travels.
+//! time a request travels (none in virtual time), as the slowest refusals show it. Who came back is not judged by what is
+//! kept for those who return: that is what honouring a Retry-After means. The first shed has the same place in both, give
+//! or take what travels.
 
 use super::on_the_way::{self, Side};
 use super::{Draft, Finding, Kind, Scene, Standard, words};
