@@ -100,6 +100,8 @@ fn config(mut choice: usize) -> Config {
         upstream: Upstream { attempts: 3, lease: Duration::from_secs(4), ..Upstream::default() },
         retry_after,
         give_up_above: Config::GIVE_UP_ABOVE,
+        replicas: 1,
+        faults: super::faults::List::default(),
     }
 }
 

@@ -165,8 +165,7 @@ impl Ledger {
                     meter.charge(amount);
                 }
             }
-            self.in_use += 1;
-            self.held += hold;
+            self.occupy(ask);
         }
         fits
     }
@@ -210,7 +209,14 @@ impl Ledger {
         }
     }
 
-    fn free(&mut self, ask: &Ask) {
+    /// Notes that `ask` has a slot, and its tokens are held.
+    pub(crate) fn occupy(&mut self, ask: &Ask) {
+        self.in_use += 1;
+        self.held += ask.hold();
+    }
+
+    /// Notes that it has no more.
+    pub(crate) fn free(&mut self, ask: &Ask) {
         self.in_use -= 1;
         self.held = self.held - ask.hold();
     }

@@ -8,6 +8,8 @@
 //! exactly once; [`Admission::next_wake`] lies in the future after [`Event::Wake`]; a refusal takes from no budget;
 //! when all is quiet nothing is held.
 //!
+//! [`Deployed`] is what a configuration makes: one machine or several replicas, with the faults it is given on purpose.
+//!
 //! To add a bound, an order or a Retry-After strategy: one file in its folder, two lines in that folder's `mod.rs`.
 
 use std::time::Duration;
@@ -17,14 +19,17 @@ use crate::units::{Bytes, Moment, Reader, Tokens};
 pub mod bounds;
 mod codel;
 mod config;
+mod deployed;
 mod desk;
 mod estimate;
+pub mod faults;
 #[cfg(test)]
 mod laws;
 mod ledger;
 mod machine;
 pub mod orders;
 pub mod queue;
+mod replicas;
 mod retries;
 pub mod retry_after;
 pub mod shares;
@@ -34,8 +39,13 @@ mod upstream;
 
 pub use codel::Codel;
 pub use config::{Budgets, Config, Counts, Duplicates, Estimate, Tenant, Tiers, Upstream, WhenFull};
+pub use deployed::Deployed;
 pub use desk::Kept;
+use machine::draw;
 pub use machine::{Admission, Met, Says};
+pub use replicas::Replicas;
+pub use retries::START as RETRIES_AT_START;
+pub use retry_after::promises::MOST as MOST_PROMISES;
 pub use upstream::Meaning;
 
 /// A request inside the machine: numbers given in order of arrival, never twice.
@@ -124,6 +134,12 @@ pub enum Event {
         id: Id,
         /// How.
         how: Failure,
+    },
+    /// The answer to a forwarded request has begun to come, and its slot and hold are given back already. Only a gateway
+    /// that errs is told ([`Deployed::minds_beginnings`]): what it counts is then less than what runs.
+    Begun {
+        /// Which.
+        id: Id,
     },
     /// It is known at last what became of a call whose end was unknown.
     Reconciled {

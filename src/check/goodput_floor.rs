@@ -5,18 +5,32 @@
 //! out, since what was promised before was promised in another state.
 //!
 //! It is counted in tokens, in which capacity is given, and told in requests of the mean hold: a gateway that serves
-//! the small ones and refuses the large ones is not better for it.
+//! the small ones and refuses the large ones is not better for it. Capacity is the provider's quota, or what the calls
+//! made at once let through where that is less.
+//!
+//! Callers with different deadlines are looked at apart, over the whole event: in a queue that lets everyone wait as
+//! long as they may, the most patient stand before the others and are all that is served. Each deadline gets 95 % of
+//! its part of what is served, less three standard deviations of a count (√n). Its part is what the declared policy
+//! gives it: strict tiers one after the other, tenants by weight, and those of one tier or tenant in proportion to the
+//! tokens they ask for.
 
-use super::{Finding, Kind, Scene, Standard, words};
-use crate::units::Moment;
+use std::time::Duration;
+
+use super::{Finding, Kind, Scene, Standard, Verdict, words};
+use crate::forecast::class_parts;
+use crate::units::{Moment, show_duration};
+use crate::workload::Span;
 
 pub(super) const KIND: Kind = Kind {
     id: "goodput.floor",
-    about: "goodput is at least 95 % of capacity in the event's steady part",
+    about: "goodput is at least 95 % of capacity in the event's steady part, and of its part for each deadline",
     limit: Standard::Part(0.95),
     unit: "requests/s",
     judge,
 };
+
+/// Standard deviations of a count that a deadline's part may fall short.
+const DEVIATIONS: f64 = 3.0;
 
 fn judge(scene: &Scene<'_>) -> Finding {
     let (limit, measures) = (scene.part(&KIND), scene.measures);
@@ -28,12 +42,11 @@ fn judge(scene: &Scene<'_>) -> Finding {
         words::number(floor),
         words::percent(limit)
     ));
-    if measures.frame.event.is_none() {
-        return draft.not_applicable("the plan has no event");
-    }
+    let Some(event) = measures.frame.event else { return draft.not_applicable("the plan has no event") };
     if !is_planned {
-        return draft
-            .not_applicable("faults of the provider leave the event no steady part in which it serves");
+        return draft.not_applicable(
+            "the event has no steady part as long as a window in which the provider is whole",
+        );
     }
     if attempts == 0 {
         return draft.no_data("nothing came due in the event's steady part");
@@ -47,7 +60,15 @@ fn judge(scene: &Scene<'_>) -> Finding {
         words::percent(reached / capacity),
         words::percent(limit)
     );
-    draft.judged(reached >= floor, reached, floor, because)
+    let overall = draft.judged(reached >= floor, reached, floor, because);
+    match shortest_of(scene, event, limit) {
+        Some(short) if overall.verdict == Verdict::Pass => {
+            let holds = short.served + short.slack >= short.owed * limit;
+            let verdict = if holds { Verdict::Pass } else { Verdict::Fail };
+            Finding { verdict, because: format!("{}; {}", overall.because, short.words(limit)), ..overall }
+        }
+        Some(_) | None => overall,
+    }
 }
 
 /// The event's steady part.
@@ -93,10 +114,66 @@ impl Steady {
         }
         if windows > 0 {
             steady.seconds = (frame.width * windows).as_secs_f64();
-            let granted = forecast.capacity_per_min / 60.0 * (parts / f64::from(windows));
+            let granted = forecast.granted_per_s() * (parts / f64::from(windows));
             let came = offered as f64 / steady.seconds;
             steady.capacity = if forecast.overload() { granted } else { came.min(granted) };
         }
         steady
     }
+}
+
+/// What the callers of one deadline were served in the event, in tokens.
+struct Served {
+    deadline: Duration,
+    served: f64,
+    owed: f64,
+    /// What the noise of a count may take.
+    slack: f64,
+}
+
+impl Served {
+    fn words(&self, limit: f64) -> String {
+        format!(
+            "callers who wait {} were served {} tokens, {} of the {} that are their part (floor {} less {})",
+            show_duration(self.deadline),
+            words::thousands(self.served as u64),
+            words::percent(self.served / self.owed),
+            words::thousands(self.owed as u64),
+            words::percent(limit),
+            words::percent(self.slack / self.owed)
+        )
+    }
+}
+
+/// The deadline whose callers were served least of their part; `None` where all have one deadline, nobody
+/// is refused, or the provider is not the same all through the event.
+fn shortest_of(scene: &Scene<'_>, event: Span, limit: f64) -> Option<Served> {
+    let turns = scene.plan.provider.turns();
+    if !scene.forecast.overload() || turns.iter().any(|turn| event.contains(*turn)) {
+        return None;
+    }
+    let plan = &*scene.plan.as_in_event();
+    let classes = plan.requests.classes();
+    let mut deadlines: Vec<_> = classes.iter().map(|class| class.deadline).collect();
+    deadlines.sort_unstable();
+    deadlines.dedup();
+    if deadlines.len() < 2 {
+        return None;
+    }
+    let seconds = event.length().as_secs_f64();
+    let parts = class_parts(plan, scene.forecast.granted_per_s() * scene.forecast.basis.mean_hold);
+    let each = deadlines.into_iter().map(|deadline| {
+        let of = classes.iter().zip(&parts).zip(&scene.measures.classes);
+        let mut all = Served { deadline, served: 0.0, owed: 0.0, slack: 0.0 };
+        let mut variance = 0.0;
+        for ((class, part), seen) in of.filter(|((class, ..), _)| class.deadline == deadline) {
+            all.served += seen.event_tokens.get() as f64;
+            all.owed += part * seconds;
+            variance += part * seconds * class.hold();
+        }
+        all.slack = DEVIATIONS * variance.sqrt();
+        all
+    });
+    let room = |it: &Served| (it.served + it.slack) / (it.owed * limit);
+    each.filter(|it| it.owed > 0.0).min_by(|a, b| room(a).total_cmp(&room(b)))
 }

@@ -17,14 +17,18 @@ use crate::units::Bytes;
 
 mod accounting;
 mod backlog_drain;
+mod deadline_propagated;
 mod fairness_tokens;
 mod finding;
 mod goodput_floor;
 mod limits_separate;
 mod memory_ceiling;
+mod memory_plateau;
 mod on_the_way;
 mod quiet;
 mod quota_respected;
+mod recovery_complete;
+mod retries_bounded;
 mod retry_after_honoured;
 mod retry_after_parseable;
 mod retry_after_present;
@@ -38,6 +42,7 @@ mod target_alive;
 mod tiers_order;
 mod validity;
 mod verdict;
+mod waste_none;
 pub mod words;
 
 pub use finding::{Draft, Finding, Verdict};
@@ -58,9 +63,14 @@ pub const ALL: &[Kind] = &[
     retry_after_honoured::KIND,
     retry_after_usable::KIND,
     memory_ceiling::KIND,
+    memory_plateau::KIND,
     backlog_drain::KIND,
+    recovery_complete::KIND,
     goodput_floor::KIND,
+    waste_none::KIND,
     quota_respected::KIND,
+    deadline_propagated::KIND,
+    retries_bounded::KIND,
     limits_separate::KIND,
     fairness_tokens::KIND,
     tiers_order::KIND,
@@ -92,6 +102,8 @@ pub enum Standard {
     Part(f64),
     /// A size that the forecast gives.
     Size,
+    /// A size.
+    SizeOf(Bytes),
 }
 
 /// What a check may look at.
@@ -150,6 +162,14 @@ impl Scene<'_> {
         }
     }
 
+    /// The limit as a size: the plan's, or the check's own.
+    fn size_of(&self, kind: &Kind) -> Bytes {
+        match (self.limit(), kind.limit) {
+            (Some(Limit::Size(bytes)), _) | (_, Standard::SizeOf(bytes)) => bytes,
+            _ => Bytes::new(0),
+        }
+    }
+
     /// The limit as a size, if the plan names one.
     fn size(&self) -> Option<Bytes> {
         match self.limit() {
@@ -187,11 +207,11 @@ pub fn faults(checks: &BTreeMap<String, CheckOverride>) -> Vec<String> {
             };
             let wanted = match (setting.limit?, kind.limit) {
                 (Limit::Time(_), Standard::Time(_)) | (Limit::Part(_), Standard::Part(_)) => return None,
-                (Limit::Size(_), Standard::Size) => return None,
+                (Limit::Size(_), Standard::Size | Standard::SizeOf(_)) => return None,
                 (_, Standard::Nothing) => "it has no limit: leave `limit` out",
                 (_, Standard::Time(_)) => "its limit is a time, such as 20ms",
                 (_, Standard::Part(_)) => "its limit is a share, such as 90%",
-                (_, Standard::Size) => "its limit is a size, such as 64MiB",
+                (_, Standard::Size | Standard::SizeOf(_)) => "its limit is a size, such as 64MiB",
             };
             Some(format!("checks.{id}.limit: {wanted}"))
         })

@@ -9,6 +9,9 @@
 //! Where classes differ in what refuses them (the deadline, the tier, the tenant), those that are refused last may come
 //! before the first of those that are refused first, and so stand above the bound. Where tenants have lanes of their own,
 //! a lane is full at its share of the bound if all others wait too, and at the whole if none does.
+//!
+//! Of N replicas each refuses at its own part of the bound: the first to do so may be a hold ahead of each of the others,
+//! or behind it, so the sum they meet may differ by N − 1 holds, and the instant by the time in which those arrive.
 
 use std::time::Duration;
 
@@ -95,6 +98,11 @@ fn never(scene: &Scene<'_>, draft: super::Draft, event: Span, forecast: &Expecte
     )
 }
 
+/// How many machines share the bound; one where nothing is declared.
+fn replicas(scene: &Scene<'_>) -> u64 {
+    scene.plan.policy().map_or(1, |policy| u64::from(policy.replicas.max(1)))
+}
+
 /// Whether depth and instant are as forecast, and the sentence that says so.
 fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -> (bool, String) {
     let basis = &scene.forecast.basis;
@@ -108,6 +116,9 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
     } else {
         0
     };
+    // each replica has its own last hold that still fits
+    let apart = replicas(scene) - 1;
+    let slack = slack + apart * basis.largest_hold.get();
     // the bucket may hold just less than the largest request that waits for it
     let most = basis.largest_hold.get().max(hold);
     let shared = (bound as f64 * basis.least_share) as u64;
@@ -116,7 +127,10 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
     let after = onset.sent.since(event.start).as_secs_f64();
     let excess = basis.tokens_at(basis.offered) - basis.drain.per_sec_f64();
     let step = if excess > 0.0 { hold as f64 / excess } else { 0.0 };
-    let late = 3.0 * forecast.sd_s + step + 1.0 / basis.offered + if scene.live { SCHEDULING } else { 0.0 };
+    let late = 3.0 * forecast.sd_s
+        + step * (1 + apart) as f64
+        + 1.0 / basis.offered
+        + if scene.live { SCHEDULING } else { 0.0 };
     // a lane that is full at its share is full so much sooner
     let sooner = if basis.least_share < 1.0 { (bound - shared) as f64 / excess.max(1.0) } else { 0.0 };
     let timely = after >= forecast.after_s - sooner - late
@@ -130,6 +144,11 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
         least.to_string()
     } else {
         format!("{least} or {most}")
+    };
+    let range = match apart {
+        0 => range,
+        1 => format!("{range} (a hold more or less, for two replicas)"),
+        _ => format!("{range} ({apart} holds more or less, for {} replicas)", apart + 1),
     };
     let because = format!(
         "first shed at depth {} ({} tokens) after {}; predicted {range}, after {} ± {}",

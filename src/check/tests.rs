@@ -7,6 +7,7 @@ use crate::observe::{Outcome, RetryAfter};
 use crate::plan::{MemoryFrom, MemorySource, TargetKind};
 use crate::units::{Moment, Share, Tokens};
 
+mod promises;
 mod told;
 mod verdicts;
 
@@ -88,13 +89,37 @@ const BROKEN: &[(&str, Spoil)] = &[
     ("memory.ceiling", |_, m| {
         m.vital(Vital::TargetMemory { at: Moment::from_secs(9), bytes: Bytes::new(99_000_000) })
     }),
+    ("memory.plateau", |_, m| {
+        for second in 3..14u64 {
+            let bytes = Bytes::new(14_000_000 + second * 400_000);
+            m.vital(Vital::TargetMemory { at: Moment::from_secs(second), bytes });
+        }
+    }),
     ("backlog.drain", |_, m| m.depths.drained = Some(Moment::from_secs(75))),
     ("backlog.drain", |_, m| (m.depths.drained, m.end) = (None, Moment::from_secs(80))),
+    ("recovery.complete", |_, m| arrive(m, &record(9_000, 21_500, 5_000, Outcome::Late))),
+    ("accounting.complete", |_, m| {
+        m.held = Some(crate::measure::Holds { requests: 2, tokens: Tokens::new(2_400) })
+    }),
     ("goodput.floor", |_, m| *m = m_without_completions(m)),
+    ("waste.none", |_, m| {
+        served_after_wait(m, |r| (r.charged, r.wasted) = (Tokens::new(9_000), Tokens::new(9_000)));
+    }),
+    ("deadline.propagated", |_, m| served_after_wait(m, |r| r.untold = true)),
+    ("deadline.propagated", |_, m| served_after_wait(m, |r| r.overtold = Duration::from_secs(2))),
+    ("retries.bounded", |_, m| served_after_wait(m, |r| r.upstream_attempts = 6)),
+    ("retries.bounded", |_, m| m.upstream.repeated = m.upstream.forwards / 2),
+    ("retries.bounded", |_, m| served_after_wait(m, |r| r.attempt.nth = 1)),
     ("quota.respected", |_, m| m.upstream.refused = m.upstream.forwards / 50),
     ("quiet.no_false_shed", |_, m| arrive(m, &record(7_000, 500, 1, Outcome::Shed))),
     ("quiet.no_false_shed", |_, m| arrive(m, &record(7_000, 21_500, 1, Outcome::Expired))),
 ];
+
+fn served_after_wait(measures: &mut Measures, change: fn(&mut crate::observe::Record)) {
+    let mut record = record(9_000, 5_000, 3_000, Outcome::Completed);
+    change(&mut record);
+    arrive(measures, &record);
+}
 
 fn m_without_completions(measures: &Measures) -> Measures {
     let mut poor = Measures::new(&smoke().plan());
@@ -280,7 +305,7 @@ fn in_virtual_time_sockets_and_memory_do_not_apply() {
         live: false,
         setting: None,
     };
-    for id in ["target.alive", "shedding.fast", "memory.ceiling"] {
+    for id in ["target.alive", "shedding.fast", "memory.ceiling", "memory.plateau"] {
         assert_eq!(find(id).unwrap().judge(&scene).verdict, Verdict::NotApplicable, "{id}");
     }
     assert_eq!(find("shedding.onset").unwrap().judge(&scene).verdict, Verdict::Pass);

@@ -1,7 +1,7 @@
 //! `tenfold list`: the names a plan or a command line can use.
 
 use super::{exit, say};
-use crate::admission::{bounds, orders, retry_after, shares};
+use crate::admission::{bounds, faults, orders, retry_after, shares};
 use crate::live::COLUMNS;
 use crate::plan::spawn::VARIABLES;
 use crate::plan::{CHECKS, MEASURES, levers};
@@ -49,8 +49,8 @@ const ALL: &[Table] = &[
     },
     Table {
         name: "faults",
-        about: "what can be wrong with the provider for a while (provider.faults)",
-        rows: || FaultKind::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+        about: "what can be wrong with the embedded gateway, the usual amount in brackets (target.embedded.faults)",
+        rows: || faults::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
     },
     Table {
         name: "formats",
@@ -105,11 +105,20 @@ const ALL: &[Table] = &[
     },
 ];
 
+/// What is printed under the table of the same name.
+const ALSO: &[Table] = &[Table {
+    name: "faults",
+    about: "what can be wrong with the provider for a while (provider.faults)",
+    rows: || FaultKind::ALL.iter().map(|kind| (kind.name, kind.about)).collect(),
+}];
+
 impl Args {
     /// Prints one table, or all.
     pub(super) fn run(&self) -> u8 {
         let wanted = |table: &&Table| self.table.as_deref().is_none_or(|name| name == table.name);
-        let tables: Vec<String> = ALL.iter().filter(wanted).map(render).collect();
+        let also = |table: &'static Table| ALSO.iter().filter(|also| also.name == table.name);
+        let tables = ALL.iter().filter(wanted).flat_map(|table| std::iter::once(table).chain(also(table)));
+        let tables: Vec<String> = tables.map(render).collect();
         say(&tables.join("\n"));
         exit::PASSED
     }
@@ -129,7 +138,8 @@ mod tests {
     #[test]
     fn tables_are_sorted_and_every_row_says_something() {
         assert!(ALL.windows(2).all(|pair| pair[0].name < pair[1].name));
-        for table in ALL {
+        for table in ALL.iter().chain(ALSO) {
+            assert!(ALL.iter().any(|main| main.name == table.name), "{}", table.name);
             let rows = (table.rows)();
             // the columns of a log stand in their own order
             let sorted = rows.windows(2).all(|pair| pair[0].0 < pair[1].0);

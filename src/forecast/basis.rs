@@ -43,6 +43,8 @@ pub struct Basis {
     pub drain: Rate,
     /// c: calls at the provider at once; `None` for no limit.
     pub slots: Option<u32>,
+    /// Requests a second that the declared calls at once let through, or the provider's slots where those are fewer.
+    pub at_once: Option<f64>,
     /// How the budget's window moves.
     pub window: Window,
     /// B: tokens that may be spent at once when the event begins, by both of them.
@@ -91,6 +93,7 @@ impl Default for Basis {
             attempts: 1.0,
             drain: Rate::per_second(1).unwrap_or_else(|| unreachable!("one a second is a rate")),
             slots: None,
+            at_once: None,
             window: Window::Bucket { burst: Duration::ZERO },
             burst: Tokens::ZERO,
             mean_hold: 0.0,
@@ -136,6 +139,12 @@ impl Basis {
             attempts: plan.requests.mean(Class::attempts),
             drain: through.drain,
             slots: through.slots,
+            at_once: through
+                .slots
+                .into_iter()
+                .chain(plan.provider.slots.map(|slots| slots.count))
+                .min()
+                .map(|slots| f64::from(slots) / through.service),
             window: through.window,
             burst: through.burst,
             mean_hold: through.hold,

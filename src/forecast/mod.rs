@@ -17,7 +17,9 @@ mod drain;
 pub mod levers;
 mod memory;
 mod onset;
+mod parts;
 mod prediction;
+mod recovery;
 mod retries;
 mod slots;
 mod tenants;
@@ -34,7 +36,9 @@ pub use bound::QueueBound;
 pub use drain::Drain;
 pub use memory::{Memory, NOMINAL_BASELINE};
 pub use onset::Onset;
+pub use parts::class_parts;
 pub use prediction::{Prediction, SCHEMA};
+pub use recovery::Recovery;
 pub use retries::{Retries, recovery, success_per_attempt};
 pub use tenants::{TenantShare, fair_shares};
 pub use unbounded::Unbounded;
@@ -77,6 +81,10 @@ pub struct Forecast {
     /// What callers who come again do to the load; absent where nobody does.
     #[serde(default)]
     pub retries: Option<Retries>,
+    /// When everyone is served in time again after the event; absent where the event refuses nobody, or nothing that is
+    /// less than what is served comes after it.
+    #[serde(default)]
+    pub recovery: Option<Recovery>,
     /// What each declared tenant is served.
     #[serde(default)]
     pub tenants: Vec<TenantShare>,
@@ -102,6 +110,7 @@ impl Forecast {
         let onset = Onset::of(plan, &basis, bound.effective.tokens);
         let queue_bound = bound.at(onset.as_ref(), &basis);
         let drain = Drain::of(&basis, &queue_bound);
+        let retries = Retries::of(plan, &basis);
         Self {
             offered_per_min: basis.offered * 60.0,
             serviceable_per_min: basis.served * 60.0,
@@ -112,7 +121,8 @@ impl Forecast {
             hold_factor: basis.hold_factor,
             memory: Memory::of(plan, &basis, &queue_bound),
             unbounded: Unbounded::of(plan, &basis),
-            retries: Retries::of(plan, &basis),
+            recovery: Recovery::of(plan, &basis, &drain, onset.as_ref(), retries.as_ref()),
+            retries,
             tenants: TenantShare::all(plan, &basis),
             warnings: warnings::of(plan, &basis, &queue_bound, &drain),
             queue_bound,
@@ -132,9 +142,11 @@ impl Forecast {
         baseline + Bytes::new(self.memory.growth_bytes)
     }
 
-    /// What is served a second at best: the provider's capacity, or all that is offered where that is less.
-    pub fn floor_per_s(&self) -> f64 {
-        self.offered_per_min.min(self.capacity_per_min) / 60.0
+    /// What is served a second at best: the provider's capacity, or what the calls made at once let through where that is
+    /// less. A gateway's own budget of tokens or requests is no excuse: it may be a wrong belief.
+    pub fn granted_per_s(&self) -> f64 {
+        let most = self.capacity_per_min / 60.0;
+        self.basis.at_once.map_or(most, |at_once| most.min(at_once))
     }
 }
 

@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(forecast.bottleneck, Bottleneck::Concurrent);
         assert_eq!((forecast.serviceable_per_min.round(), forecast.capacity_per_min.round()), (400.0, 417.0));
         assert!(forecast.warnings[0].because.contains("takes 21 calls at once"), "{:?}", forecast.warnings);
-        // the goodput a gateway owes is the provider's capacity, whatever it limits itself to
-        assert!((forecast.floor_per_s() * 60.0 - 416.67).abs() < 0.01);
+        // the goodput a gateway owes is what its calls at once let through, where they are declared
+        assert!((forecast.granted_per_s() * 60.0 - 400.0).abs() < 0.01);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::ask::{self, Tenants};
 use super::body::{Body, Collected, collect};
 use super::config::Config;
+use super::faults::Wrongs;
 use super::operation::Digests;
 use super::problem::Dialect;
 use super::refusal::Refusal;
@@ -30,12 +31,14 @@ pub(super) struct Gateway {
     pub(super) url: reqwest::Url,
     pub(super) tenants: Tenants,
     pub(super) digests: Digests,
+    pub(super) wrongs: Wrongs,
 }
 
 /// What a request keeps while it waits.
 pub(super) struct Kept {
     pub(super) headers: HeaderMap,
     pub(super) body: Buffer,
+    pub(super) came: Moment,
     pub(super) deadline: Moment,
 }
 
@@ -78,13 +81,23 @@ impl Gateway {
     }
 
     async fn complete(self: Rc<Self>, request: Request<Incoming>, dialect: Dialect) -> Response<Body> {
+        let came = self.shell.now();
+        self.wrongs.request();
         let (terms, head, body) = match self.read(request).await {
             Ok(read) => read,
             Err(refusal) => return self.refuse(&refusal, &dialect),
         };
         let ticket = match self.shell.admit(terms) {
             Ok(ticket) => ticket,
-            Err(verdict) => return ended(verdict, &dialect),
+            Err(verdict) => {
+                if matches!(&verdict, Verdict::Refuse(refusal) if refusal.costs()) {
+                    self.spend(&head.headers, body);
+                }
+                if let Verdict::Refuse(_) = &verdict {
+                    self.wrongs.refusal().await;
+                }
+                return ended(verdict, &dialect);
+            }
         };
         if ticket.follows() {
             drop((head, body));
@@ -93,12 +106,9 @@ impl Gateway {
         // only now is anything copied: most requests of an overload do not come so far
         let headers = upstream::passed_on(&head.headers, &self.config.deadline.header);
         drop(head);
-        let kept = Kept { headers, body, deadline: terms.deadline };
-        let reply = if terms.operation.is_some() {
-            self.lead(kept, ticket).await
-        } else {
-            self.run(kept, ticket).await
-        };
+        let kept = Kept { headers, body, came, deadline: terms.deadline };
+        let reply =
+            if ticket.runs_apart() { self.lead(kept, ticket).await } else { self.run(kept, ticket).await };
         reply.response(&dialect)
     }
 
@@ -125,7 +135,8 @@ impl Gateway {
             Err(_) => return Err(Refusal::SlowBody),
         };
         let (prompt, max_output) = ask::tokens(self.config.api, &body)?;
-        let operation = ask::key(&head.headers)?.map(|key| {
+        let key = ask::key(&head.headers)?.filter(|_| !self.shell.ignores_keys());
+        let operation = key.map(|key| {
             self.digests.operation(tenant, key.as_bytes(), (&head.method, head.uri.path()), &body)
         });
         let caller = ask::caller(&head.headers);
@@ -146,6 +157,18 @@ impl Gateway {
             task.abort_handle()
         });
         seat.reply().await
+    }
+
+    /// Sends a refused request to the provider all the same; nobody reads the answer.
+    fn spend(&self, headers: &HeaderMap, body: Buffer) {
+        let headers = upstream::passed_on(headers, &self.config.deadline.header);
+        let call = self.client.post(self.url.clone()).headers(headers).body(body);
+        tokio::task::spawn_local(async move {
+            if let Ok(answer) = call.send().await {
+                // to its end, so that the connection can be used again
+                let _ = answer.bytes().await;
+            }
+        });
     }
 
     /// Waits for the answer of another request of the same operation, up to its own deadline.

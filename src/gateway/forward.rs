@@ -26,6 +26,9 @@ const COLLECT: usize = 1 << 20;
 /// How long the rest of a provider's refusal is read.
 const DRAIN: Duration = Duration::from_millis(100);
 
+/// The longest a call may take whose caller has left.
+const LONGEST: Duration = Duration::from_secs(600);
+
 /// What a call has come to.
 enum Called {
     /// To an answer for the caller.
@@ -55,13 +58,16 @@ impl Gateway {
     /// Calls the provider, which is told the time that remains.
     async fn forward(&self, kept: &Kept, mut ticket: Ticket) -> Called {
         let remaining = kept.deadline.since(self.shell.now());
-        if remaining.is_zero() {
+        // one that outlasts its caller is not given up when its time is over
+        let outlasts = !self.shell.forgets_leaver(ticket.id());
+        if remaining.is_zero() && !outlasts {
             ticket.failed(Failure::Final, CallEnd::Timeout);
             return Called::Done(Reply::Refused(Refusal::Timeout));
         }
-        let mut until = Box::pin(sleep(remaining));
+        let mut until = Box::pin(sleep(if outlasts { LONGEST } else { remaining }));
         let deadline = &self.config.deadline;
-        let budget = deadline.form.write(remaining, self.shell.unix());
+        let told = self.shell.telling.deadline(remaining, kept.deadline.since(kept.came));
+        let budget = deadline.form.write(told, self.shell.unix());
         let budget = HeaderValue::try_from(budget).expect("digits, a dot and a letter make a header value");
         let call =
             self.client.post(self.url.clone()).headers(kept.headers.clone()).header(&deadline.header, budget);
@@ -118,6 +124,7 @@ async fn pass_back(
         .get(header::CONTENT_TYPE)
         .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
     let first = if streams {
+        ticket.begun();
         Begun::More(Buffer::new())
     } else {
         tokio::select! {

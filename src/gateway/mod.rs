@@ -13,6 +13,7 @@ mod ask;
 mod body;
 mod call;
 mod config;
+mod faults;
 mod forward;
 mod metrics;
 mod operation;

@@ -8,8 +8,9 @@ use http::{HeaderMap, HeaderValue, Response, header};
 use serde::Serialize;
 
 use super::body::Body;
-use super::refusal::{Comeback, Kind, Refusal};
+use super::refusal::{Kind, Refusal};
 use crate::admission::Limit;
+use crate::admission::faults::Wait;
 use crate::provider::wire::headers as names;
 
 /// Where Anthropic's API answers.
@@ -106,17 +107,27 @@ impl Refusal {
             error,
             request_id,
         };
-        let mut text = Vec::with_capacity(512);
-        serde_json::to_writer(&mut text, &document).expect("texts and numbers always make a document");
+        let shapeless = self.told().is_some_and(|told| told.shapeless);
+        let (kind, text) = if shapeless {
+            ("text/plain", format!("{detail}\n").into_bytes())
+        } else {
+            let mut text = Vec::with_capacity(512);
+            serde_json::to_writer(&mut text, &document).expect("texts and numbers always make a document");
+            ("application/problem+json", text)
+        };
         let mut answer = Response::new(Body::from(Buffer::from(text)));
         *answer.status_mut() = status;
         let headers = answer.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        let Comeback { after, should_retry } = self.back();
-        if let Some(span) = after {
-            headers.insert(header::RETRY_AFTER, whole_seconds(span).into());
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        let wait = match self.wait() {
+            Wait::Nothing => None,
+            Wait::After(span) => Some(whole_seconds(span).into()),
+            Wait::Nonsense => Some(HeaderValue::from_static(Wait::NONSENSE)),
+        };
+        if let Some(wait) = wait {
+            headers.insert(header::RETRY_AFTER, wait);
         }
-        if let Some(again) = should_retry {
+        if let Some(again) = self.told().and_then(|told| told.should_retry) {
             headers
                 .insert(names::SHOULD_RETRY, HeaderValue::from_static(if again { "true" } else { "false" }));
         }
@@ -148,6 +159,7 @@ mod tests {
 
     use super::*;
     use crate::admission::Expiry;
+    use crate::admission::faults::Told;
     use crate::units::{Bytes, Tokens};
 
     /// Status, `Retry-After` and document of an answer. Its body is there at once: nothing is waited for.
@@ -166,20 +178,17 @@ mod tests {
     }
 
     fn throttled(limit: Limit) -> Refusal {
-        Refusal::Throttled {
-            tenant: "re\u{1b}tail".into(),
-            limit,
-            back: Comeback::after(Duration::from_millis(2_001)),
-        }
+        let told = Told::plainly(Some(Duration::from_millis(2_001)));
+        Refusal::Throttled { tenant: "re\u{1b}tail".into(), limit, told }
     }
 
     /// One of each.
     fn all() -> Vec<Refusal> {
-        let back = Comeback::after(Duration::from_secs(3));
+        let told = Told::plainly(Some(Duration::from_secs(3)));
         let expired = [Expiry::Deadline, Expiry::Upstream, Expiry::Delay, Expiry::Evicted];
-        let mut all: Vec<_> = expired.map(|why| Refusal::Expired { why, back }).into();
+        let mut all: Vec<_> = expired.map(|why| Refusal::Expired { why, told }).into();
         all.extend([
-            Refusal::Shed { back },
+            Refusal::Shed { told },
             throttled(Limit::TenantTokens),
             Refusal::NeverFits { hold: Tokens::new(9_000), most: Tokens::new(7_500), limit: Limit::Tokens },
             Refusal::Running,
@@ -198,11 +207,11 @@ mod tests {
 
     #[test]
     fn a_refusal_for_scarcity_says_when_to_come_back_in_whole_seconds() {
-        let shed = |ms| read(&Refusal::Shed { back: Comeback::after(Duration::from_millis(ms)) });
+        let shed = |ms| read(&Refusal::Shed { told: Told::plainly(Some(Duration::from_millis(ms))) });
         assert_eq!(shed(11_001).1.as_deref(), Some("12"));
         assert_eq!(shed(11_000).1.as_deref(), Some("11"));
         assert_eq!(shed(0).1.as_deref(), Some("1"), "SDKs take 0 for `at once`");
-        let (status, retry, document) = read(&Refusal::Shed { back: Comeback::NOTHING_SAID });
+        let (status, retry, document) = read(&Refusal::Shed { told: Told::plainly(None) });
         assert_eq!((status, retry), (503, None));
         assert_eq!(document["reason"], "shed");
         assert!(document["type"].as_str().unwrap().ends_with("#temporary-reduced-capacity"));
@@ -213,8 +222,8 @@ mod tests {
     #[test]
     fn a_wait_that_nobody_keeps_says_not_to_try_again() {
         let sign = |should_retry| {
-            let back = Comeback { should_retry, ..Comeback::after(Duration::from_secs(61)) };
-            let answer = Refusal::Shed { back }.response(&Dialect::OpenAi);
+            let told = Told { should_retry, ..Told::plainly(Some(Duration::from_secs(61))) };
+            let answer = Refusal::Shed { told }.response(&Dialect::OpenAi);
             answer.headers().get(names::SHOULD_RETRY).map(|value| value.to_str().unwrap().to_owned())
         };
         assert_eq!(sign(Some(false)).as_deref(), Some("false"));

@@ -5,37 +5,19 @@ use std::time::Duration;
 use http::StatusCode;
 
 use super::metrics::Outcome;
+use crate::admission::faults::{Told, Wait};
 use crate::admission::{Expiry, Limit};
 use crate::units::{Bytes, Tokens};
-
-/// When a refused caller shall come back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Comeback {
-    /// After so long; `None` if nothing is said.
-    pub(crate) after: Option<Duration>,
-    /// Whether to try again at all (`x-should-retry`), where that is said.
-    pub(crate) should_retry: Option<bool>,
-}
-
-impl Comeback {
-    /// After `span`, without a word on whether to try again.
-    pub(super) const fn after(span: Duration) -> Self {
-        Self { after: Some(span), should_retry: None }
-    }
-
-    /// At any time.
-    pub(super) const NOTHING_SAID: Self = Self { after: None, should_retry: None };
-}
 
 /// Why a request is not answered by the provider. How it is written is [`super::problem`]'s part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Refused at once for scarcity.
-    Shed { back: Comeback },
+    Shed { told: Told },
     /// Refused at once for entitlement: its tenant is over a limit of its own.
-    Throttled { tenant: Rc<str>, limit: Limit, back: Comeback },
+    Throttled { tenant: Rc<str>, limit: Limit, told: Told },
     /// It waited in vain.
-    Expired { why: Expiry, back: Comeback },
+    Expired { why: Expiry, told: Told },
     /// It could never fit.
     NeverFits { hold: Tokens, most: Tokens, limit: Limit },
     /// The same operation already runs.
@@ -105,16 +87,47 @@ impl Refusal {
         }
     }
 
-    /// When to come back, if ever.
-    pub(super) const fn back(&self) -> Comeback {
+    /// How the caller is told, where the machine said so.
+    pub(super) const fn told(&self) -> Option<&Told> {
         match self {
-            Self::Shed { back } | Self::Expired { back, .. } | Self::Throttled { back, .. } => *back,
-            Self::Running => Comeback::after(RUNNING),
-            _ => Comeback::NOTHING_SAID,
+            Self::Shed { told } | Self::Expired { told, .. } | Self::Throttled { told, .. } => Some(told),
+            _ => None,
         }
     }
 
+    /// When to come back, if ever.
+    pub(super) const fn wait(&self) -> Wait {
+        match (self.told(), self) {
+            (Some(told), _) => told.wait,
+            (None, Self::Running) => Wait::After(RUNNING),
+            (None, _) => Wait::Nothing,
+        }
+    }
+
+    /// Whether the request is sent to the provider although it is refused.
+    pub(crate) const fn costs(&self) -> bool {
+        match self {
+            Self::Shed { told } | Self::Throttled { told, .. } => told.costly,
+            _ => false,
+        }
+    }
+
+    /// What stands fast; scarcity and entitlement have each other's status where they are mixed up.
     pub(super) const fn kind(&self) -> Kind {
+        let kind = self.designed();
+        let mixed = matches!(self.told(), Some(told) if told.mixed);
+        match kind.status {
+            StatusCode::SERVICE_UNAVAILABLE if mixed => {
+                Kind { status: StatusCode::TOO_MANY_REQUESTS, ..kind }
+            }
+            StatusCode::TOO_MANY_REQUESTS if mixed => {
+                Kind { status: StatusCode::SERVICE_UNAVAILABLE, ..kind }
+            }
+            _ => kind,
+        }
+    }
+
+    const fn designed(&self) -> Kind {
         use StatusCode as S;
         match self {
             Self::Shed { .. } => scarce("Refused for lack of capacity", "shed"),

@@ -27,12 +27,24 @@ pub(crate) struct Run {
     task: Option<AbortHandle>,
     /// Its answer passes through, and cannot be given twice.
     streams: bool,
+    /// Nobody else can send the same: it runs apart only so that it can outlast its caller.
+    alone: bool,
 }
 
 impl Runs {
     /// `id` leads from now on.
     pub(crate) fn begin(&mut self, id: Id) {
         self.open.insert(id, Run::default());
+    }
+
+    /// `id` runs apart from its caller, and nobody follows it.
+    pub(crate) fn begin_alone(&mut self, id: Id) {
+        self.open.insert(id, Run { alone: true, ..Run::default() });
+    }
+
+    /// Whether `id` runs apart from its caller.
+    pub(crate) fn runs_apart(&self, id: Id) -> bool {
+        self.open.contains_key(&id)
     }
 
     /// It runs as `task`, for a caller who is reached by `caller`.
@@ -42,8 +54,9 @@ impl Runs {
         }
     }
 
+    /// Whether others may want its answer.
     pub(crate) fn leads(&self, id: Id) -> bool {
-        self.open.contains_key(&id)
+        self.open.get(&id).is_some_and(|run| !run.alone)
     }
 
     pub(crate) fn follows(&self, id: Id) -> bool {

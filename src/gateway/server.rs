@@ -18,6 +18,7 @@ use tokio::time::{sleep, timeout};
 
 use super::ask::Tenants;
 use super::call::Gateway;
+use super::faults::Wrongs;
 use super::operation::Digests;
 use super::shell::{Clocks, Shell};
 use super::{Config, upstream};
@@ -125,7 +126,8 @@ impl Bound {
             let Self { config, client, url, .. } = self;
             let tenants = Tenants::new(&config.admission.tenants);
             let digests = Digests::default();
-            let gateway = Gateway { shell: Rc::clone(&shell), config, client, url, tenants, digests };
+            let wrongs = Wrongs::of(&config.admission.faults);
+            let gateway = Gateway { shell: Rc::clone(&shell), config, client, url, tenants, digests, wrongs };
             let gateway = Rc::new(gateway);
             let waker = tokio::task::spawn_local(Rc::clone(&shell).keep_awake());
             serve(gateway, listener, stop).await;

@@ -7,12 +7,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
 use super::metrics::{CallEnd, Counts, Holdings, Outcome};
-use super::refusal::{Comeback, Refusal};
+use super::refusal::Refusal;
 use super::reply::{Reply, Stored};
 use super::runs::Runs;
 use super::ticket::{Ticket, Word};
 use super::unknown::Call;
-use crate::admission::{Admission, Ask, Config, Effect, Event, Failure, Id, Operation, TenantId};
+use crate::admission::faults::Telling;
+use crate::admission::{Ask, Config, Deployed, Effect, Event, Failure, Id, Operation, TenantId};
 use crate::units::{Bytes, Moment, Tokens};
 
 /// Where the time comes from: the instant on the machine's own time line, and the time on the wall since 1970.
@@ -32,6 +33,8 @@ const GRAIN: Duration = Duration::from_millis(1);
 pub(crate) struct Shell {
     clocks: Clocks,
     tenants: Vec<Rc<str>>,
+    /// How refusals are told, and what the provider is told.
+    pub(super) telling: Telling,
     pub(super) state: RefCell<State>,
     /// The instant the waker sleeps to.
     armed: Cell<Option<Moment>>,
@@ -39,7 +42,7 @@ pub(crate) struct Shell {
 }
 
 pub(super) struct State {
-    machine: Admission,
+    machine: Deployed,
     /// The open requests; those that have no word yet with the way to reach them.
     pub(super) open: BTreeMap<Id, Option<oneshot::Sender<Verdict>>>,
     pub(super) runs: Runs,
@@ -79,7 +82,7 @@ pub(crate) struct Terms {
 impl Shell {
     pub(crate) fn new(config: &Config, clocks: Clocks) -> Self {
         let state = State {
-            machine: Admission::new(config, (clocks.now)()),
+            machine: Deployed::new(config, (clocks.now)()),
             open: BTreeMap::new(),
             runs: Runs::default(),
             effects: Vec::new(),
@@ -88,7 +91,14 @@ impl Shell {
             stopping: false,
         };
         let tenants = config.tenants.iter().map(|tenant| tenant.name.as_str().into()).collect();
-        Self { clocks, tenants, state: RefCell::new(state), armed: Cell::new(None), rearm: Notify::new() }
+        Self {
+            clocks,
+            tenants,
+            telling: config.bent().telling,
+            state: RefCell::new(state),
+            armed: Cell::new(None),
+            rearm: Notify::new(),
+        }
     }
 
     pub(crate) fn now(&self) -> Moment {
@@ -129,6 +139,8 @@ impl Shell {
         state.open.insert(id, sender);
         if keyed && !state.runs.follows(id) {
             state.runs.begin(id);
+        } else if !keyed && !state.machine.forgets_leaver(id) {
+            state.runs.begin_alone(id);
         }
         Ok(Ticket::new(Rc::clone(self), id, word))
     }
@@ -151,7 +163,7 @@ impl Shell {
         self.step(Event::Wake);
         let (now, state) = (self.now(), self.state.borrow());
         let tenant = |tenant: TenantId| self.tenants.get(usize::from(tenant.0)).cloned().unwrap_or_default();
-        let calls = state.machine.unknown_ends().map(|call| Call {
+        let calls = state.machine.unknown_ends().into_iter().map(|call| Call {
             id: call.id.0,
             tenant: tenant(call.tenant).to_string(),
             hold_tokens: call.hold.get(),
@@ -243,7 +255,7 @@ impl Shell {
                     next = Some(Event::Left { id });
                     met = state.tell(arriving.map(|(id, _)| id), id, Verdict::Refuse(Refusal::Running));
                 } else if let Some((id, verdict)) =
-                    self.verdict(state, effect, arriving.map(|(_, tenant)| tenant))
+                    self.verdict(state, now, effect, arriving.map(|(_, tenant)| tenant))
                 {
                     met = state.tell(arriving.map(|(id, _)| id), id, verdict).or(met);
                 }
@@ -262,22 +274,26 @@ impl Shell {
     }
 
     /// What an effect says to which request; `tenant` is that of the one that arrives. What concerns no request is done.
-    fn verdict(&self, state: &mut State, effect: Effect, tenant: Option<TenantId>) -> Option<(Id, Verdict)> {
+    fn verdict(
+        &self,
+        state: &mut State,
+        now: Moment,
+        effect: Effect,
+        tenant: Option<TenantId>,
+    ) -> Option<(Id, Verdict)> {
         let refuse = |id, refusal| Some((id, Verdict::Refuse(refusal)));
-        let machine = &state.machine;
-        let back = |after| Comeback { after, should_retry: machine.should_retry(after) };
+        let told = |id, wait| self.telling.refusal(id, now, wait);
         match effect {
             Effect::Forward { id, .. } => Some((id, Verdict::Forward)),
-            Effect::Shed { id, retry_after } => refuse(id, Refusal::Shed { back: back(retry_after) }),
+            Effect::Shed { id, retry_after } => refuse(id, Refusal::Shed { told: told(id, retry_after) }),
             Effect::Throttle { id, limit, retry_after } => {
                 let name = tenant.and_then(|tenant| self.tenants.get(usize::from(tenant.0)).cloned());
-                let (tenant, back) = (name.unwrap_or_default(), back(Some(retry_after)));
-                refuse(id, Refusal::Throttled { tenant, limit, back })
+                let told = told(id, Some(retry_after));
+                refuse(id, Refusal::Throttled { tenant: name.unwrap_or_default(), limit, told })
             }
             Effect::Expire { id, why, retry_after } => {
-                let back = back(retry_after);
                 state.counts.expired(why);
-                refuse(id, Refusal::Expired { why, back })
+                refuse(id, Refusal::Expired { why, told: told(id, retry_after) })
             }
             Effect::Reject { id, hold, most, limit } => refuse(id, Refusal::NeverFits { hold, most, limit }),
             Effect::Running { id, .. } => refuse(id, Refusal::Running),
@@ -342,8 +358,26 @@ impl Shell {
     pub(super) fn caller_left(&self, id: Id) {
         let Some(alone) = self.state.borrow_mut().runs.caller_left(id) else { return };
         self.step(Event::Left { id });
-        if alone {
-            self.state.borrow().runs.abort(id);
+        let state = self.state.borrow();
+        if alone && state.machine.forgets_leaver(id) {
+            state.runs.abort(id);
+        }
+    }
+
+    /// Whether the call of `id` ends when its caller leaves.
+    pub(super) fn forgets_leaver(&self, id: Id) -> bool {
+        self.state.borrow().machine.forgets_leaver(id)
+    }
+
+    /// Whether idempotency keys are not looked at.
+    pub(super) fn ignores_keys(&self) -> bool {
+        self.state.borrow().machine.ignores_keys()
+    }
+
+    /// A streamed answer begins; nearly no machine minds.
+    pub(super) fn begun(&self, id: Id) {
+        if self.state.borrow().machine.minds_beginnings() {
+            self.step(Event::Begun { id });
         }
     }
 

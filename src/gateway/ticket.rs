@@ -43,6 +43,11 @@ impl Ticket {
         self.shell.state.borrow().runs.leads(self.id)
     }
 
+    /// Whether it runs in a task of its own, apart from its caller.
+    pub(crate) fn runs_apart(&self) -> bool {
+        self.shell.state.borrow().runs.runs_apart(self.id)
+    }
+
     /// Waits for the machine's word.
     pub(crate) async fn verdict(&mut self) -> Verdict {
         match &mut self.word {
@@ -104,6 +109,11 @@ impl Ticket {
     /// Whoever follows has waited long enough.
     pub(crate) fn gives_up(self) {
         self.shell.close(self.id, Event::Left { id: self.id }, Outcome::Failed);
+    }
+
+    /// Its answer begins to come.
+    pub(crate) fn begun(&self) {
+        self.shell.begun(self.id);
     }
 
     /// Its answer passes through: those who wait for it can have none of it.

@@ -154,7 +154,7 @@ fn whole(value: f64) -> Option<u64> {
 }
 
 /// The text of a page; `None` if it is none, or too large.
-async fn page(http: &Client, url: &Url) -> Option<String> {
+pub(super) async fn page(http: &Client, url: &Url) -> Option<String> {
     let mut response = http.get(url.clone()).send().await.ok()?;
     if !response.status().is_success() {
         return None;

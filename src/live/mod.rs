@@ -15,6 +15,7 @@ mod crew;
 mod desk;
 mod error;
 mod evidence;
+mod holds;
 mod listener;
 mod listening;
 mod log;

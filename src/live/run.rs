@@ -12,6 +12,7 @@ use super::board::Board;
 use super::canary::{self, Chain};
 use super::crew::{Crew, Goal, Leftovers};
 use super::desk::{Desk, Over};
+use super::holds;
 use super::preflight::Needs;
 use super::request::Wire;
 use super::target::{Start, Target};
@@ -145,6 +146,9 @@ pub fn run(
     let (mut measures, end, overtaken) = desk.close();
     // neither kind of returning caller was seen to the end
     measures.returns.censored += not_waited_for;
+    if ended_by == Ended::Done {
+        measures.held = holds::at_quiet(&plan.target, &stage.target.base);
+    }
     Ok(Run {
         measures,
         started: stamp.rfc3339(),

@@ -6,6 +6,8 @@ const MOST: usize = 20;
 /// A kind of trouble of which examples are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
+    /// A request that reached the provider more often than it may.
+    CalledTooOften,
     /// A refusal whose status is that of another reason than it names.
     Contradictory,
     /// A refusal that cost the provider tokens.
@@ -20,6 +22,8 @@ pub enum Trouble {
     Overlong,
     /// A refusal that took more than 10 ms.
     SlowRefusal,
+    /// A call that told the provider nothing of its caller's time, or more than was left.
+    ToldWrong,
     /// A refusal for entitlement.
     Throttled,
     /// A full answer the provider never saw a request for.
@@ -32,6 +36,8 @@ pub enum Trouble {
     Unshapely,
     /// A forwarded request that the provider refused for its quota.
     UpstreamRefused,
+    /// A request that cost the provider tokens nobody was waiting for.
+    Wasted,
 }
 
 /// Arrivals that show a kind of trouble: the first twenty of each, by number.

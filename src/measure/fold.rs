@@ -3,7 +3,7 @@ use std::fmt;
 use super::{Measures, Snapshot, Vital};
 use crate::observe::{Gauge, Ghost, Joiner, Record, Sighting};
 use crate::plan::Plan;
-use crate::units::{Moment, Tokens};
+use crate::units::Moment;
 
 /// Joins and measures a run as it goes.
 #[derive(Debug)]
@@ -69,9 +69,8 @@ impl Fold {
         }
         self.pass(at);
         self.joiner.see(&sighting, &mut self.ended);
-        let spared = self.joiner.take_spared();
-        if spared > Tokens::ZERO {
-            self.measures.spared(spared);
+        for spared in self.joiner.take_spared() {
+            self.measures.spared(&spared);
         }
         self.stand(at);
         if !self.ended.is_empty() || self.joiner.ghosts() > 0 {
@@ -163,6 +162,7 @@ mod tests {
     use super::super::testing::{sightings, smoke};
     use super::*;
     use crate::observe::Attempt;
+    use crate::units::Tokens;
 
     #[test]
     fn what_is_joined_is_measured_and_forgotten() {

@@ -1,11 +1,15 @@
 use std::time::Duration;
 
 use crate::plan::Plan;
+use crate::provider::Engine;
 use crate::units::Moment;
 use crate::workload::{ClassId, Span};
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
+
+/// Calls for one request where nothing is declared of the target: the first and two more, as SDKs and meshes do it.
+const CUSTOMARY_CALLS: u32 = 3;
 
 /// A phase and where it lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +33,10 @@ pub struct Frame {
     pub end: Moment,
     /// How wide a window is: whole seconds, one unless the run is longer than five hours.
     pub width: Duration,
+    /// Calls to the provider that one request may be worth, by what is declared of the target.
+    pub most_calls: u32,
+    /// Whether the provider answers whole, so that nobody can break an answer off.
+    pub whole_answers: bool,
     /// By class: whether its callers leave before their deadlines.
     impatient: Vec<bool>,
     /// By class, the longest wait its callers keep; `None` where there is no such limit.
@@ -51,6 +59,8 @@ impl Frame {
             before,
             end,
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
+            most_calls: plan.policy().map_or(CUSTOMARY_CALLS, |policy| u32::from(policy.upstream.attempts)),
+            whole_answers: plan.provider.engine == Engine::Wiremock,
             impatient: plan.requests.classes().iter().map(|class| class.patience < class.deadline).collect(),
             keeps: plan.requests.classes().iter().map(|class| class.on_refusal.keeps()).collect(),
             phases,
@@ -69,6 +79,14 @@ impl Frame {
     pub fn begins(&self, index: usize) -> Moment {
         let nanos = self.width.as_nanos().saturating_mul(index as u128);
         Moment::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How many windows lie wholly between two instants.
+    pub fn whole_windows(&self, from: Moment, to: Moment) -> usize {
+        let width = self.width.as_nanos().max(1);
+        let first = u128::from(from.as_nanos()).div_ceil(width);
+        let last = u128::from(to.as_nanos()) / width;
+        usize::try_from(last.saturating_sub(first)).unwrap_or(usize::MAX)
     }
 
     /// Whether callers of `class` leave before their deadlines: that they left is nobody's fault.
@@ -104,6 +122,8 @@ mod tests {
             before: None,
             end,
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
+            most_calls: 0,
+            whole_answers: true,
             impatient: Vec::new(),
             keeps: Vec::new(),
         }
@@ -118,5 +138,13 @@ mod tests {
         assert!(month.window(Moment::NEVER) < 20_000);
         assert_eq!(lasting(60).window(Moment::from_millis(59_999)), 59);
         assert_eq!(lasting(60).begins(59), Moment::from_secs(59));
+    }
+
+    #[test]
+    fn only_whole_windows_count() {
+        let (frame, ms) = (lasting(60), Moment::from_millis);
+        let count = |from, to| frame.whole_windows(ms(from), ms(to));
+        assert_eq!((count(2_000, 5_000), count(2_001, 5_000), count(2_000, 4_999)), (3, 2, 2));
+        assert_eq!((count(2_100, 2_220), count(9_000, 2_000)), (0, 0));
     }
 }

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use super::{
-    Boundary, Counts, Depths, Examples, Failures, Frame, Hist, Inversions, Latencies, PerClass, Refusals,
-    Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital, Vitals, Windows, boundary,
+    Boundary, Budgets, Counts, Depths, Examples, Failures, Frame, Hist, Holds, Inversions, Latencies,
+    PerClass, Refusals, Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital, Vitals, Windows,
+    boundary,
 };
-use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Inverted, Outcome, Record};
+use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Inverted, Outcome, Record, Spared};
 use crate::plan::Plan;
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
@@ -76,6 +77,8 @@ pub struct Measures {
     pub told: Told,
     /// What reached the provider.
     pub upstream: Upstream,
+    /// What it was told of its callers' time.
+    pub budgets: Budgets,
     /// Queue depth seen from outside.
     pub depths: Depths,
     /// Pings, memory, clocks.
@@ -86,6 +89,8 @@ pub struct Measures {
     pub unsent: UnsentBy,
     /// Requests that stood in the gateway, or waited for an answer, when the run ended.
     pub open_at_end: Gauge,
+    /// What the gateway still held then, by its own account; `None` where it was not asked.
+    pub held: Option<Holds>,
     /// When the run ended; the epoch while it goes on.
     pub end: Moment,
     /// Arrivals that show what went wrong.
@@ -115,11 +120,13 @@ impl Measures {
             returns: Returns::default(),
             told: Told::default(),
             upstream: Upstream::default(),
+            budgets: Budgets::default(),
             depths: Depths::default(),
             vitals: Vitals::default(),
             unjoined: 0,
             unsent: UnsentBy::default(),
             open_at_end: Gauge::default(),
+            held: None,
             end: Moment::ZERO,
             examples: Examples::default(),
             frame,
@@ -166,14 +173,9 @@ impl Measures {
         self.returns.record(record, &self.frame, &mut self.examples);
         self.told.record(record);
         self.shed(record);
-        self.upstream.forwards += u64::from(record.upstream_attempts);
-        self.upstream.refused += u64::from(record.upstream_refusals);
-        self.upstream.charged += record.charged;
-        self.upstream.wasted += record.wasted;
+        self.spent(record);
+        self.budgets.record(record, &mut self.examples);
         let seq = record.attempt.seq;
-        if record.upstream_refusals > 0 {
-            self.examples.note(Trouble::UpstreamRefused, seq);
-        }
         if record.outcome == Outcome::Failed {
             self.examples.note(Trouble::Failed, seq);
         }
@@ -186,10 +188,10 @@ impl Measures {
     /// Takes in a call that reached the provider after its caller was gone: all it cost is wasted, and if its caller
     /// had been refused, the refusal was not free.
     pub fn ghost(&mut self, ghost: &Ghost) {
-        self.upstream.forwards += 1;
-        self.upstream.refused += u64::from(ghost.refused);
-        self.upstream.charged += ghost.charged;
-        self.upstream.wasted += ghost.charged;
+        self.upstream.ghost(ghost, &mut self.examples);
+        let window = self.windows.at(&self.frame, ghost.due);
+        window.charged += ghost.charged;
+        window.wasted += ghost.charged;
         self.refusals.ghost(ghost, &mut self.examples);
         if let Some(shares) = &mut self.shares {
             shares.serve(ghost.class, ghost.at, ghost.charged);
@@ -209,8 +211,31 @@ impl Measures {
     }
 
     /// A call was cut off after its request had been counted: these tokens were not made, and are not wasted.
-    pub fn spared(&mut self, tokens: Tokens) {
-        self.upstream.wasted = self.upstream.wasted - tokens;
+    pub fn spared(&mut self, spared: &Spared) {
+        self.upstream.wasted = self.upstream.wasted - spared.tokens;
+        let window = self.windows.at(&self.frame, spared.due);
+        window.wasted = window.wasted - spared.tokens;
+        // it was cut off as soon as that could be
+        if self.frame.is_impatient(spared.class) {
+            window.wasted = window.wasted - spared.spent;
+        }
+    }
+
+    /// What the provider was asked for an attempt. Where its caller left before its deadline, while the provider worked, what
+    /// was made until then is nobody's fault, and all of an answer that cannot be broken off.
+    fn spent(&mut self, record: &Record) {
+        let left = record.outcome == Outcome::Abandoned && self.frame.is_impatient(record.class);
+        let unbroken = self.frame.whole_answers || record.wasted < record.charged;
+        let blamed = if left && unbroken { Tokens::ZERO } else { record.wasted };
+        self.upstream.record(record, self.frame.most_calls, &mut self.examples);
+        if record.charged > Tokens::ZERO {
+            let window = self.windows.at(&self.frame, record.due);
+            window.charged += record.charged;
+            window.wasted += blamed;
+        }
+        if blamed > Tokens::ZERO {
+            self.examples.note(Trouble::Wasted, record.attempt.seq);
+        }
     }
 
     fn count(&mut self, record: &Record, good: bool) {
@@ -221,12 +246,19 @@ impl Measures {
             self.windows.at(&self.frame, record.first_due).arrivals.bump(record.outcome);
         }
         let window = self.windows.at(&self.frame, record.due);
+        window.answers += u64::from(record.status.is_some());
         if good {
             window.goodput += 1;
             window.goodput_tokens += hold;
         }
         if let Some(class) = self.classes.get_mut(usize::from(record.class.0)) {
             class.goodput += u64::from(good);
+            if good && self.frame.event.is_some_and(|event| event.contains(record.due)) {
+                class.event_tokens += hold;
+            }
+            if !record.probe {
+                class.most_attempts = class.most_attempts.max(record.attempt.nth + 1);
+            }
             class.shed += u64::from(record.outcome == Outcome::Shed);
             class.throttled += u64::from(record.outcome == Outcome::Throttled);
             if record.settles() {
@@ -350,6 +382,7 @@ impl Measures {
         self.returns.add(&other.returns);
         self.told.add(&other.told);
         self.upstream.add(&other.upstream);
+        self.budgets.add(&other.budgets);
         self.depths.add(&other.depths);
         self.vitals.add(&other.vitals);
         self.unjoined += other.unjoined;
@@ -358,6 +391,7 @@ impl Measures {
         self.open_at_end.at_provider += other.open_at_end.at_provider;
         self.open_at_end.ghosts += other.open_at_end.ghosts;
         self.open_at_end.outstanding += other.open_at_end.outstanding;
+        Holds::add(&mut self.held, other.held);
         self.end = self.end.max(other.end);
         self.examples.add(&other.examples);
     }

@@ -6,6 +6,7 @@
 //! by the number of windows, which grow wider where a run is long.
 
 mod boundary;
+mod budgets;
 mod counts;
 mod depths;
 mod examples;
@@ -13,6 +14,7 @@ mod failures;
 mod fold;
 mod frame;
 mod hist;
+mod holds;
 mod inversions;
 mod latencies;
 mod measures;
@@ -32,6 +34,7 @@ mod vitals;
 mod windows;
 
 pub use boundary::{Boundary, untold};
+pub use budgets::Budgets;
 pub use counts::{Counts, PerClass, Upstream};
 pub use depths::Depths;
 pub use examples::{Examples, Trouble};
@@ -39,6 +42,7 @@ pub use failures::{Cause, Failures, Often};
 pub use fold::{Closed, Fold};
 pub use frame::{Frame, FramePhase};
 pub use hist::Hist;
+pub use holds::Holds;
 pub use inversions::Inversions;
 pub use latencies::Latencies;
 pub use measures::{Measures, Onset, Pace};

@@ -99,7 +99,7 @@ mod tests {
         all.gaps(&gaps);
         assert_eq!((all.whole, all.flawed, all.without_usage, all.used), (3, 1, 1, Tokens::new(100)));
         assert_eq!((all.tokens, all.gaps.count()), (40, 30));
-        assert_eq!((all.first_from_due.count(), all.first_from_due.number_at(0.0)), (3, Some(299_776)));
+        assert_eq!((all.first_from_due.count(), all.first_from_due.number_at(0.0)), (3, Some(300_000)));
         let mut twice = all.clone();
         twice.add(&all);
         assert_eq!((twice.tokens, twice.gaps.count(), twice.first_from_sent.count()), (80, 60, 6));

@@ -183,6 +183,8 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         at_provider: served.then_some(due),
         upstream_attempts: u32::from(served),
         upstream_refusals: 0,
+        untold: false,
+        overtold: Duration::ZERO,
         ended: Moment::from_millis(due_ms + took_ms),
         outcome,
         status: if served { Some(200) } else { refused.then_some(503) },
@@ -269,6 +271,7 @@ pub(crate) fn healthy(plan: &Plan) -> Measures {
     }
     assert_eq!(stood, 0, "the last phase is quiet");
     measures.close(Moment::from_secs(25), &gauge(0), 0);
+    measures.held = Some(super::Holds::default());
     measures
 }
 

@@ -19,8 +19,15 @@ pub struct Window {
     pub attempts: u64,
     /// Answers within their deadline to attempts due in it, returns included.
     pub goodput: u64,
-    /// Tokens held for those.
+    /// Answers of any kind, refusals and errors too, to attempts due in it.
+    pub answers: u64,
+    /// Tokens held for those in time.
     pub goodput_tokens: Tokens,
+    /// Tokens the provider took from its quota for attempts due in it.
+    pub charged: Tokens,
+    /// Of these, tokens for answers nobody was waiting for any more, but for those whose callers left before their
+    /// deadlines while the provider worked.
+    pub wasted: Tokens,
     /// First attempts written in it, whenever they were due.
     pub sent: u64,
     /// The most an attempt due in it was sent late.
@@ -81,7 +88,10 @@ impl Window {
         self.arrivals.add(&other.arrivals);
         self.attempts += other.attempts;
         self.goodput += other.goodput;
+        self.answers += other.answers;
         self.goodput_tokens += other.goodput_tokens;
+        self.charged += other.charged;
+        self.wasted += other.wasted;
         self.sent += other.sent;
         self.lag_max = self.lag_max.max(other.lag_max);
         self.completions += other.completions;

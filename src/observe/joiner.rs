@@ -11,6 +11,7 @@ use self::tiers::{TRANSIT, Tiers};
 
 use super::outcome::{self, Ending};
 use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
+use crate::admission::Config;
 use crate::plan::{Plan, Refusal};
 use crate::units::{Moment, Tokens};
 use crate::workload::{ClassId, Mix};
@@ -61,6 +62,19 @@ pub struct Ghost {
     pub refused: bool,
 }
 
+/// A call that was cut off after its request had ended for its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spared {
+    /// When its request had been due.
+    pub due: Moment,
+    /// Its class.
+    pub class: ClassId,
+    /// Tokens that had been counted as wasted and were never made.
+    pub tokens: Tokens,
+    /// Tokens that were made until then.
+    pub spent: Tokens,
+}
+
 /// Joins both sides of every request by its id. Memory follows what is open, and what ended lately.
 #[derive(Debug, Clone)]
 pub struct Joiner {
@@ -78,8 +92,8 @@ pub struct Joiner {
     /// First due times of callers who mean to try again, by arrival.
     returning: BTreeMap<u64, Moment>,
     ghosts: Vec<Ghost>,
-    /// Tokens that were counted as wasted and never made.
-    spared: Tokens,
+    /// Calls that were cut off after they had been counted as wasted.
+    spared: Vec<Spared>,
     strays: u64,
     gauge: Gauge,
     /// Where there are several.
@@ -112,6 +126,10 @@ struct Open {
     at_provider: Option<Moment>,
     busy_until: Option<Moment>,
     charged: Tokens,
+    /// Whether a call told the provider no deadline.
+    untold: bool,
+    /// The most by which a call told it more time than was left.
+    overtold: Duration,
     /// What calls cost that were cut off.
     cut: Tokens,
     first_token: Option<Moment>,
@@ -135,9 +153,9 @@ impl Joiner {
     }
 
     /// The same for a run in virtual time: nothing travels, so what has ended is seen no more. Only a gateway that does
-    /// not notice leavers may still serve them, however late.
+    /// not notice leavers, by its policy or by a fault, may still serve them, however late.
     pub fn in_virtual_time(plan: &Plan) -> Self {
-        let notices = plan.policy().is_none_or(|policy| policy.cancel);
+        let notices = plan.policy().is_none_or(Config::forgets_leavers);
         let left = if notices { Duration::ZERO } else { Duration::MAX };
         Self::lingering(plan, Linger { ended: Duration::ZERO, left }, Duration::ZERO)
     }
@@ -154,7 +172,7 @@ impl Joiner {
             next_end: None,
             returning: BTreeMap::new(),
             ghosts: Vec::new(),
-            spared: Tokens::ZERO,
+            spared: Vec::new(),
             strays: 0,
             gauge: Gauge::default(),
             tiers: Tiers::of(plan, transit),
@@ -170,7 +188,8 @@ impl Joiner {
             Sighting::Due { at, class, hold, probe, .. } => self.due(attempt, *at, *class, *hold, *probe),
             Sighting::Unsent { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Unsent), ended),
             Sighting::Sent { at, .. } => self.sent(attempt, *at),
-            Sighting::AtProvider { at, until, charged, refused, faulty, .. } => {
+            Sighting::AtProvider { at, until, charged, refused, faulty, budget, .. } => {
+                self.told(attempt, *at, *budget);
                 let turned = refused.then_some(if *faulty { Turned::ByFault } else { Turned::ForQuota });
                 self.at_provider(attempt, *at, *until, *charged, turned);
             }
@@ -205,8 +224,8 @@ impl Joiner {
         std::mem::take(&mut self.ghosts)
     }
 
-    /// Tokens that had been counted as wasted and were never made, since this was last asked: their calls were cut off.
-    pub fn take_spared(&mut self) -> Tokens {
+    /// Calls that were cut off after they had been counted as wasted, since this was last asked.
+    pub fn take_spared(&mut self) -> Vec<Spared> {
         std::mem::take(&mut self.spared)
     }
 
@@ -285,6 +304,8 @@ impl Joiner {
             at_provider: None,
             busy_until: None,
             charged: Tokens::ZERO,
+            untold: false,
+            overtold: Duration::ZERO,
             cut: Tokens::ZERO,
             first_token: None,
             tokens: 0,
@@ -309,6 +330,18 @@ impl Joiner {
         self.gauge.outstanding += 1;
         if let Some(tiers) = &mut self.tiers {
             tiers.enter(at, attempt, open.class, open.hold);
+        }
+    }
+
+    /// A call tells the provider that its caller waits `budget` more, or nothing of it.
+    fn told(&mut self, attempt: Attempt, at: Moment, budget: Option<Duration>) {
+        let Some(open) = self.open.get_mut(attempt) else { return };
+        match budget {
+            Some(budget) => {
+                let left = (open.due + self.mix.class(open.class).deadline).since(at);
+                open.overtold = open.overtold.max(budget.saturating_sub(left));
+            }
+            None => open.untold = true,
         }
     }
 
@@ -433,6 +466,8 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         at_provider: open.at_provider,
         upstream_attempts: open.visits,
         upstream_refusals: open.refusals,
+        untold: open.untold,
+        overtold: open.overtold,
         first_token: open.first_token,
         tokens: open.tokens,
         streamed: ending.streamed,

@@ -11,6 +11,6 @@ mod record;
 mod sighting;
 
 pub use gaps::Gaps;
-pub use joiner::{Gauge, Ghost, Inverted, Joiner};
+pub use joiner::{Gauge, Ghost, Inverted, Joiner, Spared};
 pub use record::{Depth, Outcome, Record};
 pub use sighting::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Streamed, Unsent};

@@ -96,6 +96,10 @@ pub struct Record {
     pub upstream_attempts: u32,
     /// How often the provider refused it.
     pub upstream_refusals: u32,
+    /// Whether a call to the provider said nothing of its caller's deadline, or nothing that can be read.
+    pub untold: bool,
+    /// The most by which a call told the provider more time than its caller had left.
+    pub overtold: Duration,
     /// When the first token of a streamed answer was read.
     pub first_token: Option<Moment>,
     /// Tokens that were read of a streamed answer, each a piece of content.

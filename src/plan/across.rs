@@ -77,7 +77,8 @@ impl Across<'_> {
     fn bursts(&self, faults: &Faults) {
         let quota = |plan: &Plan| (plan.provider.quota.tokens, plan.provider.quota.burst());
         let budgets = |plan: &Plan| {
-            let budgets = plan.policy()?.budgets;
+            // each replica has its part
+            let budgets = plan.policy()?.of_replica(0, true).budgets;
             // a window without a burst is as large as its period
             budgets.tokens.filter(|_| budgets.period.is_none()).map(|tokens| (tokens, budgets.burst))
         };

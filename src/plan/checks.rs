@@ -18,12 +18,16 @@ pub struct Known {
 pub const CHECKS: &[Known] = &[
     known("accounting.complete", "every request is accounted for and every hold released"),
     known("backlog.drain", "the backlog is gone in time after the event"),
+    known("deadline.propagated", "the provider is told what is left of the caller's time"),
     known("fairness.tokens", "each tenant is served near its fair share of tokens"),
     known("goodput.floor", "goodput stays near capacity in the event's steady part"),
     known("limits.separate", "each refusal has its own cause: a tenant's limit, or want of room"),
     known("memory.ceiling", "the target's memory stays under its forecast ceiling"),
+    known("memory.plateau", "memory stands still while the queue stands at its bound"),
     known("quiet.no_false_shed", "nobody is refused before the event, nor after the backlog is gone"),
     known("quota.respected", "the provider hardly ever refuses what the gateway forwards"),
+    known("recovery.complete", "after the event everyone is served in time again"),
+    known("retries.bounded", "repeated calls stay within what is declared"),
     known("retry_after.honoured", "callers who wait exactly as told are served"),
     known("retry_after.parseable", "Retry-After is whole seconds or a date"),
     known("retry_after.present", "every refusal says when to come back"),
@@ -35,6 +39,7 @@ pub const CHECKS: &[Known] = &[
     known("shedding.shape", "refusals have the designed status, headers and body"),
     known("target.alive", "the target answers to the end"),
     known("tiers.order", "nobody is turned away while somebody less important could give way"),
+    known("waste.none", "hardly anything is spent on callers who have left"),
 ];
 
 const fn known(id: &'static str, about: &'static str) -> Known {

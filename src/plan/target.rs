@@ -123,7 +123,13 @@ fn read_policy(reader: &Reader<'_>, standard: Option<Budgets>) -> Option<admissi
             count => Some(Budgets::of_slots(count)),
         },
     };
-    admission::Config::read(&mut map, standard)
+    let faults = map.reader("faults");
+    if let Some(faults) = &faults {
+        faults.fault(
+            "only the embedded gateway can be given faults: this one is as it is, and `policy` says what it is believed to do",
+        );
+    }
+    admission::Config::read(&mut map, standard).filter(|_| faults.is_none())
 }
 
 /// A target that runs already is no process of ours: the plan must say where its memory is read.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use super::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
-    LoadPart, MemoryPart, NamePart, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report,
+    LoadPart, MemoryPart, NamePart, OfAll, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report,
     RetryAfterPart, ReturnPart, RunPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart,
     WindowPart,
 };
@@ -134,10 +134,12 @@ fn totals(measures: &Measures) -> Totals {
     let of = |outcome| measures.arrivals.get(outcome);
     let (from, to) =
         measures.frame.event.map_or((Moment::ZERO, Moment::NEVER), |event| (event.start, event.end));
-    let (good, count) = measures
+    let (good, answers, count) = measures
         .windows
         .within(&measures.frame, from, to)
-        .fold((0u64, 0u32), |(good, count), window| (good + window.goodput, count + 1));
+        .fold((0u64, 0u64, 0u32), |(good, answers, count), window| {
+            (good + window.goodput, answers + window.answers, count + 1)
+        });
     let seconds = (measures.frame.width * count).as_secs_f64();
     Totals {
         offered: measures.offered,
@@ -152,6 +154,7 @@ fn totals(measures: &Measures) -> Totals {
         unfinished: of(Outcome::Unfinished),
         attempts: measures.attempts.total(),
         goodput_per_s: if count > 0 { good as f64 / seconds } else { 0.0 },
+        answers_per_s: if count > 0 { answers as f64 / seconds } else { 0.0 },
         forwarded: measures.upstream.forwards,
         refused_upstream: measures.upstream.refused,
         charged_tokens: measures.upstream.charged.get(),
@@ -287,7 +290,13 @@ fn latency(measures: &Measures) -> LatencyPart {
         from_due: distribution(latencies.from_due(outcome)),
         from_sent: distribution(latencies.from_sent(outcome)),
     };
+    let callers = measures.arrivals.total();
+    let within = |quantile| {
+        let span = latencies.of_all(quantile, callers)?;
+        u64::try_from(span.as_micros()).ok()
+    };
     LatencyPart {
+        of_all: OfAll { count: callers, p50_us: within(0.5), p90_us: within(0.9), p99_us: within(0.99) },
         by_outcome: by_outcome.map(|outcome| (outcome.name().to_owned(), both(outcome))).collect(),
         refusal: distribution(&measures.refusals.latency),
         ping: distribution(&measures.vitals.pings.took),

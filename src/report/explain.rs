@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Style;
 use super::lines::{Colour, Lines};
 use crate::check::words::{number, percent, seconds, thousands};
-use crate::forecast::{Forecast, Retries};
+use crate::forecast::{Forecast, Recovery, Retries};
 use crate::units::Window;
 
 /// A formula.
@@ -48,6 +48,7 @@ pub fn explain(forecast: &Forecast) -> Vec<Explanation> {
     all.extend(unbounded(forecast));
     all.extend((!forecast.tenants.is_empty()).then(|| tenants(forecast)));
     all.extend(forecast.retries.iter().flat_map(|it| retries(forecast, it)));
+    all.extend(forecast.recovery.iter().map(|it| recovery(forecast, it)));
     all
 }
 
@@ -246,6 +247,24 @@ fn unbounded(forecast: &Forecast) -> Vec<Explanation> {
         });
     }
     all
+}
+
+fn recovery(forecast: &Forecast, recovery: &Recovery) -> Explanation {
+    let basis = &forecast.basis;
+    Explanation {
+        what: "recovered",
+        formula: "Q*/(μ − λ0) + orbit/(μ − λ0) + s, orbit = (λ' − λ) times what a refused caller rests",
+        numbers: format!(
+            "{} + {}/({} − {}) + {} = {} after the event",
+            seconds(recovery.queue_s),
+            thousands(recovery.orbit_requests.round() as u64),
+            number(basis.served),
+            number(basis.tail),
+            seconds(basis.service.as_secs_f64()),
+            seconds(recovery.after_s)
+        ),
+        source: METASTABLE,
+    }
 }
 
 fn tenants(forecast: &Forecast) -> Explanation {

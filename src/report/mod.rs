@@ -39,8 +39,8 @@ pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
 pub use model::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
-    LoadPart, MemoryPart, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart,
-    SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
+    LoadPart, MemoryPart, OfAll, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart,
+    ReturnPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
 };
 pub use plan_part::{
     CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,

@@ -153,6 +153,9 @@ pub struct Totals {
     pub attempts: u64,
     /// Answers in time to attempts due in the event, a second of it (of the whole run on a quiet day).
     pub goodput_per_s: f64,
+    /// Answers a second of any kind, refusals and errors too, over the same time.
+    #[serde(default)]
+    pub answers_per_s: f64,
     /// Requests forwarded to the provider, every try counted.
     pub forwarded: u64,
     /// Of these, those the provider refused.
@@ -344,11 +347,28 @@ pub struct Latency {
     pub from_sent: Distribution,
 }
 
+/// The times in which parts of all callers had their answers, from when they first were due; `null` where so many never
+/// had one in time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct OfAll {
+    /// How many callers.
+    pub count: u64,
+    /// Half of them.
+    pub p50_us: Option<u64>,
+    /// Nine in ten.
+    pub p90_us: Option<u64>,
+    /// 99 in a hundred.
+    pub p99_us: Option<u64>,
+}
+
 /// All latencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyPart {
     /// By outcome, of all attempts; outcomes that did not occur are left out.
     pub by_outcome: BTreeMap<String, Latency>,
+    /// Of all callers, whatever became of them.
+    #[serde(default)]
+    pub of_all: OfAll,
     /// Shed and throttled attempts, from sending.
     pub refusal: Distribution,
     /// The ping.

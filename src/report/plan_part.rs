@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::unusual;
+use crate::admission::Config;
 use crate::plan::{CheckOverride, Limit, Plan, TargetKind, Tolerance};
 use crate::units::plain_duration;
 use crate::workload::Late;
@@ -140,6 +141,9 @@ pub struct TargetPart {
     pub kind: String,
     /// What it decides by, or is believed to.
     pub policy: Option<Value>,
+    /// What was made wrong with it on purpose, each with its amount; left out where nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<String>,
 }
 
 impl PlanPart {
@@ -184,7 +188,8 @@ impl PlanPart {
             },
             target: TargetPart {
                 kind: kind.to_owned(),
-                policy: plan.policy().map(crate::admission::Config::to_json),
+                policy: plan.policy().map(Config::to_json),
+                faults: plan.policy().map(faults_of).unwrap_or_default(),
             },
             probes_every: plan.probes.every,
             probes_late_by_s: plan.probes.late_by.as_secs_f64(),
@@ -202,6 +207,10 @@ impl PlanPart {
             diff: plan.diff.iter().map(|(name, most)| (name.clone(), TolerancePart::of(*most))).collect(),
         }
     }
+}
+
+fn faults_of(policy: &Config) -> Vec<String> {
+    policy.faults.iter().map(ToString::to_string).collect()
 }
 
 impl CheckSetting {

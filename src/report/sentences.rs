@@ -41,9 +41,19 @@ pub(super) fn tried(report: &Report) -> String {
 
 /// What of the target a reader must not miss.
 pub(super) fn warning(report: &Report) -> Option<String> {
-    report.run.insecure.then(|| {
+    let faults = &report.plan.target.faults;
+    let faulty = (!faults.is_empty()).then(|| {
+        format!(
+            "this gateway was made faulty on purpose (target.embedded.faults): {}; what fails here says nothing of a \
+             healthy one",
+            faults.join(", ")
+        )
+    });
+    let unknown = report.run.insecure.then(|| {
         "any certificate was taken (target.request.insecure), so nobody vouches for who answered".to_owned()
-    })
+    });
+    let all: Vec<_> = faulty.into_iter().chain(unknown).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// How the target's name was looked up, and which of its addresses answered.
@@ -189,11 +199,24 @@ pub(super) fn latency(report: &Report) -> Option<String> {
         let time = |us: Option<u64>| seconds(us.unwrap_or(0) as f64 / 1e6);
         format!("{} median, {} p99", time(from.p50_us), time(from.p99_us))
     };
-    Some(format!(
+    let mut text = format!(
         "completed after {} from their due time; {} from sending",
         pair(&completed.from_due),
         pair(&completed.from_sent)
-    ))
+    );
+    let of_all = &report.latency.of_all;
+    if of_all.count > 0 {
+        text = format!("{text}; of all {} callers", thousands(of_all.count));
+        for (name, us) in [("p50", of_all.p50_us), ("p90", of_all.p90_us), ("p99", of_all.p99_us)] {
+            // where one is not reached, none after it is
+            let Some(us) = us else {
+                text = format!("{text}, {name} not reached");
+                break;
+            };
+            text = format!("{text}, {name} {}", seconds(us as f64 / 1e6));
+        }
+    }
+    Some(text)
 }
 
 /// When streamed answers began to speak, and how evenly they went on, if any came whole.

@@ -8,6 +8,7 @@
 //! changed policy moves no arrival and no service time; memory follows what is open and never the length of the run.
 
 mod drained;
+mod refusal;
 mod replay;
 mod rounds;
 mod summary;
@@ -20,7 +21,7 @@ pub use rounds::{NoRounds, RoundClass, Rounds, rounds};
 pub use summary::{COLUMNS, Column, Summary};
 
 use crate::admission;
-use crate::measure::{Fold, Measures};
+use crate::measure::{Fold, Holds, Measures};
 use crate::observe::Sighting;
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -34,6 +35,8 @@ pub struct Ended {
     pub censored: u64,
     /// Steps taken: arrivals, ends of answers, callers who left or came back, wake-ups of the gateway.
     pub events: u64,
+    /// What the gateway still held for calls.
+    pub held: Holds,
 }
 
 /// Runs `plan` as given under `policy` in virtual time and hands every sighting to `see`, in order of time.
@@ -66,6 +69,7 @@ fn measured(plan: &Plan, policy: &admission::Config, mut fold: Fold) -> (Measure
     let mut measures = fold.finish(ended.at);
     // they were not seen to the end
     measures.returns.censored += ended.censored;
+    measures.held = Some(ended.held);
     (measures, ended)
 }
 

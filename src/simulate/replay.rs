@@ -22,7 +22,7 @@ pub use recorded::Recorded;
 
 use self::recorded::Answers;
 use super::timers::{Due, Timers};
-use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Met, Says, TenantId};
+use crate::admission::{self, Ask, Deployed, Effect, Event, Failure, Id, Met, Says, TenantId};
 use crate::observe::{Attempt, Record};
 use crate::plan::Plan;
 use crate::units::{Dense, Moment, Tokens};
@@ -50,7 +50,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Follows a run of `plan` with `policy`, from its epoch on.
+    /// Follows a run of `plan` with `policy`, from its epoch on. What is declared counts: faults are left out.
     pub fn new(plan: &Plan, policy: &admission::Config) -> Self {
         let patience = plan.requests.classes().iter().map(|class| class.patience).max().unwrap_or_default();
         Self {
@@ -105,7 +105,7 @@ impl Replay {
 struct World {
     plan: Plan,
     tenants: Vec<TenantId>,
-    gateway: Admission,
+    gateway: Deployed,
     timers: Timers,
     next: u64,
     open: Dense<Open>,
@@ -130,7 +130,7 @@ impl World {
         let tenant = |name: &str| TenantId(place(name).and_then(|at| u16::try_from(at).ok()).unwrap_or(0));
         Self {
             tenants: plan.requests.classes().iter().map(|class| tenant(&class.tenant)).collect(),
-            gateway: Admission::new(policy, Moment::ZERO),
+            gateway: Deployed::new(&policy.declared(), Moment::ZERO),
             timers: Timers::new(std::iter::empty()),
             next: 0,
             open: Dense::default(),
@@ -213,12 +213,12 @@ impl World {
             }
             Due::Leave(id) => {
                 // what goes on for nobody ends by its lease
-                if self.gateway.forgets_leavers() {
+                if self.gateway.forgets_leaver(id) {
                     self.open.remove(id.0);
                 }
                 Some(Event::Left { id })
             }
-            Due::Probe(..) | Due::Retry(..) => None,
+            Due::Begins(_) | Due::Probe(..) | Due::Retry(..) => None,
         }
     }
 

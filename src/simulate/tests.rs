@@ -8,6 +8,7 @@ use crate::units::{Node, Rate, Tokens};
 use crate::workload::{Phase, Schedule};
 
 mod faults;
+mod gateway_faults;
 
 fn records(plan: &Plan, policy: &admission::Config) -> (Vec<Record>, Ended) {
     let (mut joiner, mut all) = (Joiner::in_virtual_time(plan), Vec::new());

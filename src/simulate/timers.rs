@@ -12,6 +12,8 @@ const MOST_ROWS: usize = 16;
 /// Something that will happen. The order of the variants is their order within an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
+    /// A streamed answer begins.
+    Begins(Id),
     /// The provider has finished.
     Done(Id),
     /// The provider's answer breaks off, or has come and is none.

@@ -1,8 +1,11 @@
 use std::time::Duration;
 
 use super::Ended;
+use super::refusal::refusal;
 use super::timers::{Due, Timers};
-use crate::admission::{self, Admission, Ask, Effect, Event, Failure, Id, Meaning, TenantId};
+use crate::admission::faults::Telling;
+use crate::admission::{self, Ask, Deployed, Effect, Event, Failure, Id, Meaning, TenantId};
+use crate::measure::Holds;
 use crate::observe::{self, Answer, Attempt, Gaps, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
@@ -23,7 +26,10 @@ struct Open {
 /// Everything that goes on in a simulated run.
 pub(super) struct World<'a, See> {
     plan: &'a Plan,
-    gateway: Admission,
+    gateway: Deployed,
+    telling: Telling,
+    /// Whether the gateway is told when a streamed answer begins.
+    minds_beginnings: bool,
     /// By class.
     tenants: Vec<TenantId>,
     provider: Provider,
@@ -50,9 +56,11 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let classes = plan.requests.classes();
         let place = |name: &str| policy.tenants.iter().position(|tenant| tenant.name == name);
         let tenant = |name: &str| TenantId(place(name).and_then(|at| u16::try_from(at).ok()).unwrap_or(0));
-        let gateway = Admission::new(policy, Moment::ZERO);
+        let gateway = Deployed::new(policy, Moment::ZERO);
         Self {
             wake: gateway.next_wake(),
+            telling: policy.bent().telling,
+            minds_beginnings: gateway.minds_beginnings(),
             gateway,
             tenants: classes.iter().map(|class| tenant(&class.tenant)).collect(),
             provider: Provider::new(&plan.provider, Moment::ZERO),
@@ -66,7 +74,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             open: Dense::default(),
             timers: Timers::new(classes.iter().map(|class| class.patience)),
             effects: Vec::new(),
-            ended: Ended { at: Moment::ZERO, censored: 0, events: 0 },
+            ended: Ended { at: Moment::ZERO, censored: 0, events: 0, held: Holds::default() },
             plan,
             see,
         }
@@ -98,7 +106,9 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 _ => break,
             }
         }
-        Ended { at: self.now.max(if until == Moment::NEVER { self.last } else { until }), ..self.ended }
+        let gauge = self.gateway.gauge();
+        let held = Holds { requests: gauge.in_flight - gauge.unknown, tokens: gauge.held };
+        Ended { at: self.now.max(if until == Moment::NEVER { self.last } else { until }), held, ..self.ended }
     }
 
     fn arrive(&mut self, arrival: &Arrival) {
@@ -138,6 +148,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     fn tick(&mut self, timer: (Moment, Due)) {
         self.timers.pop(timer);
         match timer.1 {
+            Due::Begins(id) => self.feed(Event::Begun { id }),
             Due::Done(id) => self.done(id),
             Due::Breaks(id, garbage) => self.breaks(id, garbage),
             Due::Leave(id) => self.leave(id),
@@ -176,7 +187,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
         (self.see)(Sighting::Left { attempt: open.attempt, at: self.now });
         self.feed(Event::Left { id });
-        if self.gateway.forgets_leavers() {
+        if self.gateway.forgets_leaver(id) {
             self.open.remove(id.0);
         }
     }
@@ -186,7 +197,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         if streams {
             self.read(open.attempt, flow);
         }
-        if self.gateway.forgets_leavers() {
+        if self.gateway.forgets_leaver(id) {
             self.flows.remove(id.0);
             if self.plan.provider.engine == Engine::Stream {
                 let spent = open.sizes.prompt + Tokens::new(flow.by(self.now));
@@ -228,10 +239,10 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::Forward { id, remaining } => return self.forward(id, remaining),
-            Effect::Shed { id, retry_after } => self.refuse(id, 503, Reason::Shed, retry_after),
-            Effect::Expire { id, retry_after, .. } => self.refuse(id, 503, Reason::Expired, retry_after),
+            Effect::Shed { id, retry_after } => self.refuse(id, Reason::Shed, retry_after),
+            Effect::Expire { id, retry_after, .. } => self.refuse(id, Reason::Expired, retry_after),
             Effect::Throttle { id, retry_after, .. } => {
-                self.refuse(id, 429, Reason::Throttled, Some(retry_after));
+                self.refuse(id, Reason::Throttled, Some(retry_after));
             }
             Effect::Reject { id, .. } => self.answer(id, 413, Some(Reason::NeverFits), None),
             Effect::Fail { id } => self.fails(id, 502),
@@ -247,20 +258,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn forward(&mut self, id: Id, remaining: Duration) -> Option<Event> {
-        let Open { attempt, sizes, .. } = *self.open.get(id.0)?;
-        let call = Call {
-            prompt: sizes.prompt,
-            max_output: sizes.max_output,
-            output: sizes.output,
-            account: AccountId::default(),
-        };
-        let at = self.now;
-        let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
-        let answer = self.provider.call_drawn(at, call, draw);
-        let (faulty, taken) = (answer.is_faulty(), answer.taken());
-        let (works, charged) = taken.unwrap_or_default();
-        let (until, refused, budget) = (at + works, taken.is_none(), Some(remaining));
-        (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget });
+        let whole = self.plan.requests.class(self.open.get(id.0)?.class).deadline;
+        let (answer, until) = self.call(id, Some(self.telling.deadline(remaining, whole)))?;
         match answer {
             provider::Answer::Served(work) => {
                 self.begins(id, work, true);
@@ -293,13 +292,36 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         }
     }
 
+    /// Calls the provider, which says what comes of it and until when it is busy with it.
+    fn call(&mut self, id: Id, budget: Option<Duration>) -> Option<(provider::Answer, Moment)> {
+        let Open { attempt, sizes, .. } = *self.open.get(id.0)?;
+        let call = Call {
+            prompt: sizes.prompt,
+            max_output: sizes.max_output,
+            output: sizes.output,
+            account: AccountId::default(),
+        };
+        let at = self.now;
+        let draw = stream::draw(self.plan.load.seed, stream::SERVICE, attempt.seq, u64::from(attempt.nth));
+        let answer = self.provider.call_drawn(at, call, draw);
+        let (faulty, taken) = (answer.is_faulty(), answer.taken());
+        let (works, charged) = taken.unwrap_or_default();
+        let (until, refused) = (at + works, taken.is_none());
+        (self.see)(Sighting::AtProvider { attempt, at, until, charged, refused, faulty, budget });
+        Some((answer, until))
+    }
+
     /// The provider begins to make an answer, whose tokens its caller can read as they come if it `flows`.
     fn begins(&mut self, id: Id, work: Work, flows: bool) {
         let Some(open) = self.open.get_mut(id.0) else { return };
         open.used = open.sizes.prompt + work.output;
         if self.flowing && flows {
             let (until, tokens) = (self.now + work.takes, work.output.get());
-            self.flows.insert(id.0, Flow { until, gap: work.gap, tokens });
+            let flow = Flow { until, gap: work.gap, tokens };
+            if self.minds_beginnings && self.plan.requests.class(open.class).stream {
+                self.timers.add(flow.due(0), Due::Begins(id));
+            }
+            self.flows.insert(id.0, flow);
         }
     }
 
@@ -335,23 +357,23 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     /// A refusal reaches its caller, who may come back.
-    fn refuse(&mut self, id: Id, status: u16, reason: Reason, told: Option<Duration>) {
+    fn refuse(&mut self, id: Id, reason: Reason, wait: Option<Duration>) {
+        let told = self.telling.refusal(id, self.now, wait);
+        if told.costly && reason != Reason::Expired {
+            // it goes as it came, and nobody reads the answer
+            let _ = self.call(id, None);
+        }
         let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
-        let should_retry = self.gateway.should_retry(told);
+        let should_retry = told.should_retry;
+        let (answer, told) = refusal(&self.plan.expect.refusal, reason, told);
         if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
-            let signs = Signs {
-                status: Some(status),
-                refused: true,
-                timed_out: false,
-                told,
-                hint: told,
-                should_retry,
-            };
+            let status = Some(answer.status);
+            let signs = Signs { status, refused: true, timed_out: false, told, hint: told, should_retry };
             self.comes_back(&open, signs);
         } else if reason != Reason::Expired && open.attempt.nth == 0 {
             self.invite(&open, told);
         }
-        self.tell(open.attempt, Answer { should_retry, ..told_of(status, Some(reason), told) });
+        (self.see)(Sighting::Answered { attempt: open.attempt, at: self.now, answer });
     }
 
     /// An answer reaches its caller, if it is still there, and the request is closed.

@@ -10,6 +10,11 @@ impl Share {
         (0.0..=1.0).contains(&value).then_some(Self(value))
     }
 
+    /// So many hundredths, or `None` if they are more than a hundred.
+    pub const fn of_percent(percent: u32) -> Option<Self> {
+        if percent > 100 { None } else { Some(Self(percent as f64 / 100.0)) }
+    }
+
     /// The value, 0 to 1.
     pub const fn get(self) -> f64 {
         self.0

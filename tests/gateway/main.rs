@@ -7,6 +7,7 @@
 
 mod deadlines;
 mod entitlement;
+mod faults;
 mod ledger;
 mod operations;
 mod passing;

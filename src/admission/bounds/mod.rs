@@ -53,7 +53,7 @@ pub struct Scene {
     /// Bytes of bodies that would wait, this one included.
     pub bytes: Bytes,
     /// The part of the bound this request may use: less than 1 for a fresh caller where some is kept for those who
-    /// return.
+    /// return; more than 1 only where the bound is not where it was declared.
     pub part: f64,
 }
 
@@ -101,6 +101,11 @@ pub trait Bound: Debug + Send + Sync {
     fn is_whole(&self) -> bool {
         false
     }
+    /// What part number `which` of so many `parts` of a gateway has of it; `None` where each has the same, since it follows
+    /// from the part's own budgets or from the caller alone.
+    fn split(&self, _parts: u64, _which: u64) -> Option<Arc<dyn Bound>> {
+        None
+    }
     /// By how much the request of `scene` exceeds the bound.
     fn excess(&self, scene: &Scene) -> Excess;
 }
@@ -142,7 +147,12 @@ pub fn most(
 /// `part` of `whole`, rounded down.
 fn part_of(whole: u64, part: f64) -> u64 {
     // exact where nothing is kept, whatever the size
-    if part >= 1.0 { whole } else { (whole as f64 * part) as u64 }
+    if (part - 1.0).abs() < f64::EPSILON { whole } else { (whole as f64 * part) as u64 }
+}
+
+/// No bound at all.
+pub(super) fn unbounded() -> Arc<dyn Bound> {
+    Arc::new(none::Unbounded)
 }
 
 /// The bound where a plan names none.

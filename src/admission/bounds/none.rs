@@ -14,7 +14,7 @@ pub(super) const KIND: Kind = Kind {
 };
 
 #[derive(Debug)]
-struct Unbounded;
+pub(super) struct Unbounded;
 
 impl Bound for Unbounded {
     fn name(&self) -> &'static str {

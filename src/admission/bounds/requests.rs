@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Bound, Excess, Kind, Scene, part_of};
+use crate::admission::replicas::share_of;
 use crate::units::Read;
 
 pub(super) const KIND: Kind = Kind {
@@ -31,6 +32,10 @@ impl Bound for Limit {
 
     fn is_whole(&self) -> bool {
         true
+    }
+
+    fn split(&self, parts: u64, which: u64) -> Option<Arc<dyn Bound>> {
+        Some(Arc::new(Self(share_of(self.0, parts, which))))
     }
 
     fn excess(&self, scene: &Scene) -> Excess {

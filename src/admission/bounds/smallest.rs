@@ -19,6 +19,11 @@ impl Bound for Smallest {
         self.0.iter().map(|bound| bound.spec()).collect()
     }
 
+    fn split(&self, parts: u64, which: u64) -> Option<Arc<dyn Bound>> {
+        let part = |bound: &Arc<dyn Bound>| bound.split(parts, which).unwrap_or_else(|| Arc::clone(bound));
+        Some(Arc::new(Self(self.0.iter().map(part).collect())))
+    }
+
     fn excess(&self, scene: &Scene) -> Excess {
         self.0.iter().map(|bound| bound.excess(scene)).fold(Excess::default(), Excess::or)
     }

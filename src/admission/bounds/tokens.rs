@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Bound, Excess, Kind, Scene, part_of};
+use crate::admission::replicas::share_of;
 use crate::units::{Read, Tokens};
 
 pub(super) const KIND: Kind = Kind {
@@ -27,6 +28,10 @@ impl Bound for Limit {
 
     fn spec(&self) -> Value {
         json!({ "tokens": self.0.to_string() })
+    }
+
+    fn split(&self, parts: u64, which: u64) -> Option<Arc<dyn Bound>> {
+        Some(Arc::new(Self(Tokens::new(share_of(self.0.get(), parts, which)))))
     }
 
     fn excess(&self, scene: &Scene) -> Excess {

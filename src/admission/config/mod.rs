@@ -13,6 +13,7 @@ pub use upstream::Upstream;
 
 use super::codel::Codel;
 use super::desk::Kept;
+use super::faults::List;
 use super::{bounds::Bound, orders::Order, retry_after::Strategy, shares::Share};
 use crate::units::{Bytes, MapReader, Read, Reader, Share as Part, plain_duration};
 
@@ -53,7 +54,14 @@ pub struct Config {
     pub retry_after: Arc<dyn Strategy>,
     /// The longest wait a caller is believed to keep: one that is told to wait longer is told not to come again as well.
     pub give_up_above: Duration,
+    /// How many machines stand behind one address, each with its part of budgets, slots and bounds; 1 to 64.
+    pub replicas: u16,
+    /// What is wrong with it on purpose. Nothing but what runs looks at it: what is declared is the rest.
+    pub faults: List,
 }
+
+/// The most machines behind one address.
+const MOST_REPLICAS: u16 = 64;
 
 /// Who gives way when the bound is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,13 +104,6 @@ impl Config {
     /// wait longer some of them come early instead, unless they are told not to come at all.
     pub const GIVE_UP_ABOVE: Duration = Duration::from_secs(60);
 
-    /// Whether a caller who is told to wait so long shall try again (`x-should-retry`), where there is a need to say so:
-    /// a wait that nobody keeps is marked with `false`. A caller's deadline says nothing about that, since SDKs count
-    /// their time-outs anew with each attempt.
-    pub fn should_retry(&self, told: Option<Duration>) -> Option<bool> {
-        told.filter(|told| *told > self.give_up_above).map(|_| false)
-    }
-
     /// Reads the policy keys of `map`. `standard` stands in where the plan names no budgets.
     pub fn read(map: &mut MapReader<'_>, standard: Option<Budgets>) -> Option<Self> {
         let bound = map.or::<Arc<dyn Bound>>("bound", super::bounds::standard());
@@ -129,6 +130,8 @@ impl Config {
         let upstream = map.or("upstream", Upstream::default());
         let retry_after = map.or::<Arc<dyn Strategy>>("retry_after", super::retry_after::standard());
         let give_up_above = map.or("give_up_above", Self::GIVE_UP_ABOVE);
+        let replicas = map.or("replicas", 1u16);
+        let faults = map.or("faults", List::default());
         let config = Self {
             bound: bound?,
             order: order?,
@@ -147,6 +150,8 @@ impl Config {
             upstream: upstream?,
             retry_after: retry_after?,
             give_up_above: give_up_above?,
+            replicas: replicas?,
+            faults: faults?,
         };
         config.check(map.here()).then_some(config)
     }
@@ -164,7 +169,23 @@ impl Config {
         if self.tenants.len() > 10_000 {
             here.fault("more than 10,000 tenants");
         }
-        twice.is_none() && self.tenants.len() <= 10_000
+        twice.is_none() && self.tenants.len() <= 10_000 && self.check_replicas(here)
+    }
+
+    fn check_replicas(&self, here: &Reader<'_>) -> bool {
+        let count = self.replicas;
+        let slots = self.budgets.concurrent.unwrap_or(u32::MAX);
+        let why = if !(1..=MOST_REPLICAS).contains(&count) {
+            format!("`replicas: {count}`: from 1 to {MOST_REPLICAS} may stand behind one address")
+        } else if u32::from(count) > slots {
+            format!("`replicas: {count}` share {slots} slots: each needs one")
+        } else if count == 1 && self.faults.amount("per_replica_quotas").is_some() {
+            "`per_replica_quotas` is no fault of a single machine: write `replicas: 2` or more".to_owned()
+        } else {
+            return true;
+        };
+        here.fault(why);
+        false
     }
 
     /// The policy in the form [`Self::read`] reads: keys of a map.
@@ -197,10 +218,15 @@ impl Config {
             "retry_after": self.retry_after.spec(),
             "give_up_above": plain_duration(self.give_up_above),
         });
-        if let (Some(codel), Value::Object(map)) = (self.codel, &mut json) {
-            let codel =
+        if let Some(codel) = self.codel {
+            json["codel"] =
                 json!({ "target": plain_duration(codel.target), "interval": plain_duration(codel.interval) });
-            map.insert("codel".to_owned(), codel);
+        }
+        if self.replicas != 1 {
+            json["replicas"] = json!(self.replicas.to_string());
+        }
+        if !self.faults.is_empty() {
+            json["faults"] = self.faults.to_json();
         }
         json
     }

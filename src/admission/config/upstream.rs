@@ -15,8 +15,8 @@ pub struct Upstream {
     /// The longest rest.
     pub longest: Duration,
     /// Repetitions after failures, as a part of all first calls; refusals for quota do not count, for they are
-    /// announced.
-    pub budget: Share,
+    /// announced. `None` for no limit, which no plan can ask for.
+    pub budget: Option<Share>,
     /// How long the hold of a call whose end is unknown is kept.
     pub lease: Duration,
 }
@@ -27,7 +27,7 @@ impl Default for Upstream {
             attempts: 5,
             backoff: Duration::from_millis(100),
             longest: Duration::from_secs(2),
-            budget: Share::new(0.2).unwrap_or_else(|| unreachable!("a constant between 0 and 1")),
+            budget: Share::of_percent(20),
             lease: Duration::from_secs(60),
         }
     }
@@ -45,7 +45,7 @@ impl Upstream {
             "attempts": self.attempts.to_string(),
             "backoff": plain_duration(self.backoff),
             "longest": plain_duration(self.longest),
-            "budget": self.budget.get().to_string(),
+            "budget": self.budget.map_or(1.0, Share::get).to_string(),
             "lease": plain_duration(self.lease),
         })
     }
@@ -58,7 +58,7 @@ impl Read for Upstream {
         let attempts = map.or("attempts", standard.attempts);
         let backoff = map.or("backoff", standard.backoff);
         let longest = map.or("longest", standard.longest);
-        let budget = map.or("budget", standard.budget);
+        let budget = map.reader("budget").map_or(Some(standard.budget), |r| Share::read(&r).map(Some));
         let lease = map.or("lease", standard.lease);
         let it = Self {
             attempts: attempts?,

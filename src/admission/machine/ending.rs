@@ -45,7 +45,7 @@ impl Admission {
         retry_after: Option<Duration>,
         effects: &mut Vec<Effect>,
     ) {
-        let Some(Flying { ask, since, tries, lease }) = self.land(id) else { return };
+        let Some(Flying { ask, since, tries, lease, .. }) = self.land(id) else { return };
         self.ledger.release(&ask);
         self.ledger.believe_empty();
         self.rest_until = self.rest_until.max(now + retry_after.unwrap_or(REST).max(REST));
@@ -65,7 +65,7 @@ impl Admission {
         if how == Failure::Unknown {
             return self.unknown(now, id);
         }
-        let Some(Flying { ask, since, tries, lease }) = self.land(id) else { return };
+        let Some(Flying { ask, since, tries, lease, .. }) = self.land(id) else { return };
         self.ledger.release(&ask);
         if lease > Moment::ZERO || how == Failure::Final {
             return self.close(&ask);
@@ -88,6 +88,14 @@ impl Admission {
         flying.lease = now + self.config.upstream.lease;
         self.leases.insert((flying.lease, id));
         self.detach(id);
+    }
+
+    /// Gives slot and hold back while the call goes on.
+    pub(super) fn release_early(&mut self, id: Id) {
+        if let Some(flying) = self.flying.get_mut(id.0).filter(|flying| !flying.released) {
+            flying.released = true;
+            self.ledger.free(&flying.ask);
+        }
     }
 
     pub(super) fn reconciled(&mut self, id: Id, used: Tokens) {
@@ -189,6 +197,10 @@ impl Admission {
 
     fn land(&mut self, id: Id) -> Option<Flying> {
         let flying = self.flying.remove(id.0)?;
+        if flying.released {
+            // what follows gives it back: once is enough
+            self.ledger.occupy(&flying.ask);
+        }
         if !self.leases.is_empty() {
             self.leases.remove(&(flying.lease, id));
         }

@@ -56,6 +56,8 @@ struct Flying {
     ask: Ask,
     since: Moment,
     tries: u16,
+    /// Whether its slot and hold were given back before its end.
+    released: bool,
     /// Until when its hold is kept although nobody waits for it; zero while its end is awaited.
     lease: Moment,
 }
@@ -109,6 +111,7 @@ impl Admission {
             }
             Event::Settled { id, used, answer } => self.settled(now, id, used, answer, effects),
             Event::Refused { id, retry_after } => self.refused(now, id, retry_after, effects),
+            Event::Begun { id } => self.release_early(id),
             Event::Failed { id, how } => self.failed(now, id, how, effects),
             Event::Reconciled { id, used } => self.reconciled(id, used),
             Event::Left { id } => self.left(now, id, effects),
@@ -152,6 +155,16 @@ impl Admission {
         self.queue.len()
     }
 
+    /// Whether `id` is open here: it waits, is at the provider, or has the answer of another to come.
+    pub(super) fn knows(&self, id: Id) -> bool {
+        self.flying.get(id.0).is_some() || self.queue.contains(id) || self.attached_to.contains_key(&id)
+    }
+
+    /// Whether `caller` was told when to come back, and has not come.
+    pub(super) fn expects(&self, caller: u64) -> bool {
+        self.promises.iter().any(|promises| promises.expects(caller))
+    }
+
     /// Whether a request whose caller left is not forwarded any more.
     pub const fn forgets_leavers(&self) -> bool {
         self.config.cancel
@@ -178,11 +191,6 @@ impl Admission {
     fn redeem(&mut self, now: Moment, ask: &Ask) -> bool {
         let (lane, _) = self.lane(ask.tenant);
         self.promises[lane].redeem(ask.caller, now)
-    }
-
-    /// What a refused caller is told besides a time to wait: see [`Config::should_retry`].
-    pub fn should_retry(&self, told: Option<Duration>) -> Option<bool> {
-        self.config.should_retry(told)
     }
 
     /// The calls whose end nobody knows, the one whose lease ends first before the others.
@@ -245,7 +253,7 @@ fn drain(config: &Config) -> Rate {
 }
 
 /// A number in `[0, 1)` that depends on the caller and a salt alone (the finaliser of MurmurHash3).
-fn draw(caller: u64, salt: u64) -> f64 {
+pub(super) fn draw(caller: u64, salt: u64) -> f64 {
     let caller = caller ^ salt.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let mut z = caller ^ (caller >> 33);
     z = z.wrapping_mul(0xFF51_AFD7_ED55_8CCD);

@@ -323,7 +323,7 @@ fn only_what_surely_did_nothing_is_repeated_within_the_limits() {
     assert_eq!(bench.machine.gauge().unknown, 1, "never repeated; its hold is kept");
     assert!(forwarded(&bench.pass(59_000)).is_empty());
     // a budget of repetitions, besides the cap for each
-    config.upstream.budget = crate::units::Share::new(0.0).unwrap();
+    config.upstream.budget = crate::units::Share::new(0.0);
     let mut bench = Bench::new(&config);
     bench.arrive(ask(100));
     assert_eq!(

@@ -64,7 +64,10 @@ impl Admission {
             self.retries.first_call();
         }
         effects.push(Effect::Forward { id: ask.id, remaining: ask.deadline.since(now) });
-        self.flying.insert(ask.id.0, Flying { ask, since: now, tries: tries + 1, lease: Moment::ZERO });
+        self.flying.insert(
+            ask.id.0,
+            Flying { ask, since: now, tries: tries.saturating_add(1), released: false, lease: Moment::ZERO },
+        );
     }
 
     const fn pause(&mut self, now: Moment) {

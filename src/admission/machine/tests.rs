@@ -29,6 +29,8 @@ pub(super) fn config(order: &str, recheck: bool) -> Config {
         upstream: Upstream::default(),
         retry_after: (retry_after::ALL.iter().find(|kind| kind.name == "room").unwrap().build)(None).unwrap(),
         give_up_above: Config::GIVE_UP_ABOVE,
+        replicas: 1,
+        faults: crate::admission::faults::List::default(),
     }
 }
 

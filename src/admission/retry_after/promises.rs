@@ -8,7 +8,7 @@ use crate::units::{Dense, Moment, Tokens};
 const GRACE: Duration = Duration::from_secs(1);
 
 /// The most appointments kept at once (about 10 MB); the latest, to the second, are forgotten first.
-const MOST: usize = 100_000;
+pub const MOST: usize = 100_000;
 
 /// The open appointments, and what they taught about how many refused callers come back.
 ///
@@ -43,6 +43,11 @@ impl Promises {
             self.came += 1;
         }
         due
+    }
+
+    /// Whether a promise to `caller` is open.
+    pub(crate) fn expects(&self, caller: u64) -> bool {
+        self.by_caller.get(caller).is_some()
     }
 
     /// Notes that `caller` was told to come at `time` with `tokens` of work.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Ghost, Gone, Joiner};
+use super::{Ghost, Gone, Joiner, Spared};
 use crate::observe::Attempt;
 use crate::units::{Moment, Tokens};
 
@@ -39,10 +39,12 @@ impl Joiner {
             open.cut += spent;
             self.calls.remove(&(until, attempt));
             self.gauge.at_provider -= 1;
-        } else if let Some((until, wasted)) = self.gone.get_mut(attempt).and_then(|gone| gone.call.take())
+        } else if let Some(gone) = self.gone.get_mut(attempt)
+            && let Some((until, wasted)) = gone.call.take()
             && self.calls.remove(&(until, attempt)).is_some()
         {
-            self.spared += wasted - spent;
+            let (due, class) = (gone.due, gone.class);
+            self.spared.push(Spared { due, class, tokens: wasted - spent, spent });
             self.gauge.ghosts -= 1;
         }
         self.next_end = self.first_end();

@@ -280,3 +280,31 @@ fn what_a_provider_cannot_be_is_told_with_the_way_out() {
     let both = "provider.faults=[{at: 1s, for: 5s, garbage: 1%}, {at: 3s, for: 1s, capacity: 1/2}]";
     assert_eq!(plan_of(SMOKE, &[both]).provider.faults.len(), 2);
 }
+
+#[test]
+fn the_gateways_faults_are_read_and_those_of_another_are_not_ours_to_make() {
+    let plan = plan_of(SMOKE, &["target.embedded.faults=[leaked_holds, {early_shedding: 5%}]"]);
+    let shown: Vec<_> = plan.policy().unwrap().faults.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["leaked_holds (1%)", "early_shedding (5%)"]);
+    assert_eq!(
+        plan.rehearsed().policy().unwrap().to_json()["faults"],
+        plan.policy().unwrap().to_json()["faults"]
+    );
+    for (set, said) in [
+        ("target.embedded.faults=[early_sheding]", "did you mean `early_shedding`?"),
+        ("target.embedded.faults=[{early_shedding: 5}]", "no share between 0 and 1"),
+        ("target.embedded.faults=early_shedding", "a list belongs here"),
+        ("target.embedded.replicas=65", "from 1 to 64"),
+        ("target.embedded.replicas=0", "from 1 to 64"),
+        ("target.embedded.replicas=20", "a burst of 900"),
+        (
+            "target.policy={service: {start: 1s}, faults: [no_recheck]}",
+            "only the embedded gateway can be given faults",
+        ),
+    ] {
+        let faults = faults(SMOKE, &[set]);
+        assert!(faults.iter().any(|fault| fault.contains(said)), "{set}: {faults:#?}");
+        assert_eq!(faults.len(), 1, "{set}: {faults:#?}");
+    }
+    assert!(plan_of(SMOKE, &["target.embedded.replicas=4"]).policy().unwrap().replicas == 4);
+}

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{flag, form, list, object, one_of, whole, word};
-use crate::admission::{bounds, orders, retry_after, shares};
+use crate::admission::faults::Amount;
+use crate::admission::{bounds, faults, orders, retry_after, shares};
 
 pub(super) fn policy(description: &str) -> Value {
     let names = |all: Vec<&'static str>| all;
@@ -42,6 +43,11 @@ pub(super) fn policy(description: &str) -> Value {
             ),
             ("keep", keep()),
             ("upstream", upstream()),
+            (
+                "replicas",
+                whole("machines behind one address, each with its part of budgets and bounds; default 1"),
+            ),
+            ("faults", list(fault(), "what is wrong with it on purpose")),
             ("retry_after", one_of("what a refused caller is told", &strategies, strategy_settings())),
             (
                 "give_up_above",
@@ -49,6 +55,23 @@ pub(super) fn policy(description: &str) -> Value {
             ),
         ],
     )
+}
+
+/// A fault's name, or its name and how much of it there is.
+fn fault() -> Value {
+    let names: Vec<_> = faults::ALL.iter().map(|kind| kind.name).collect();
+    let amounts = faults::ALL.iter().map(|kind| {
+        let amount = match kind.usual {
+            // it is there or not
+            Amount::Whole => json!(false),
+            Amount::Part(_) => form("share", kind.about),
+            Amount::Time(_) => form("duration", kind.about),
+            Amount::Size(_) => form("size", kind.about),
+            Amount::Count(_) => whole(kind.about),
+        };
+        (kind.name.to_owned(), amount)
+    });
+    one_of("one fault", &names, Value::Object(amounts.collect()))
 }
 
 fn bound() -> Value {

@@ -97,9 +97,12 @@ fn metrics() -> Value {
     )
 }
 
-/// The keys of `embedded`, and one of its own.
+/// The keys of `embedded` but for its faults, and one of its own.
 fn believed() -> Value {
     let mut policy = policy("what a `spawn` or `url` target is believed to do");
+    if let Some(properties) = policy["properties"].as_object_mut() {
+        properties.remove("faults");
+    }
     policy["properties"]["slots"] = whole("the calls it makes at once, where nothing else limits it");
     policy
 }
