@@ -7,17 +7,24 @@ use crate::admission::bounds;
 use crate::units::{Rate, Tokens};
 use crate::workload::Class;
 
-/// How long a request travels where no ping has measured it.
-pub(super) const TRANSIT: Duration = Duration::from_millis(2);
+/// A request is believed to travel at least so long.
+const LEAST: Duration = Duration::from_millis(2);
+/// What a refusal may take besides the way: what is slower is slow to decide.
+const DECIDES: Duration = Duration::from_millis(10);
+
+/// ε: a refused request was decided about between its sending and its answer, so what nearly all refusals took (their
+/// p99); but no more than the ping's p99 of the same seconds and the time a refusal may take.
+fn transit(scene: &Scene<'_>) -> Duration {
+    let measures = scene.measures;
+    let pings = measures.pings_while_refusing().quantile(0.99);
+    let ping = pings.or_else(|| measures.vitals.pings.took.quantile(0.99)).unwrap_or_default();
+    let refusals = measures.refusals.latency.quantile(0.99);
+    refusals.map_or(ping, |took| took.min(ping + DECIDES)).max(LEAST)
+}
 
 /// λ·ε: how many requests can arrive while one travels, at the event's rate; none in virtual time.
 pub(super) fn requests(scene: &Scene<'_>) -> f64 {
-    if !scene.live {
-        return 0.0;
-    }
-    let median = scene.measures.vitals.pings.took.quantile(0.5);
-    let transit = median.map_or(TRANSIT, |median| median.max(TRANSIT));
-    scene.forecast.basis.offered * transit.as_secs_f64()
+    if scene.live { scene.forecast.basis.offered * transit(scene).as_secs_f64() } else { 0.0 }
 }
 
 /// The same in tokens: whole requests of the largest hold, at least one of a live run.
@@ -56,3 +63,36 @@ pub(super) fn room(scene: &Scene<'_>, class: &Class, part: f64, side: Side) -> O
 }
 
 const THOUSAND: Duration = Duration::from_secs(1_000);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forecast::Forecast;
+    use crate::measure::testing::{healthy, record, smoke};
+    use crate::observe::Outcome;
+
+    #[test]
+    fn slow_refusals_widen_what_travels_no_further_than_a_refusal_may_take() {
+        let plan = smoke().plan();
+        let forecast = Forecast::of(&plan);
+        let on_the_way = |took: u64, live: bool| {
+            let mut measures = healthy(&plan);
+            (0..100).for_each(|seq| measures.record(&record(seq, 5_000, took, Outcome::Shed)));
+            let measures = &measures;
+            requests(&Scene {
+                plan: &plan,
+                forecast: &forecast,
+                measures,
+                agreement: None,
+                live,
+                setting: None,
+            })
+        };
+        // 80 a second: 2 ms at least, then what they take, then the ping's 600 us and 10 ms
+        let close = |got: f64, want: f64| assert!((got - want).abs() < 0.02, "{got} {want}");
+        close(on_the_way(1, true), 80.0 * 0.002);
+        close(on_the_way(8, true), 80.0 * 0.008);
+        close(on_the_way(60, true), 80.0 * 0.010_6);
+        close(on_the_way(60, false), 0.0);
+    }
+}

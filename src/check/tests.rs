@@ -70,11 +70,13 @@ const BROKEN: &[(&str, Spoil)] = &[
     ("shedding.onset", |_, m| m.onset.as_mut().unwrap().depth_met = depth(41)),
     ("shedding.onset", |_, m| m.onset.as_mut().unwrap().sent = Moment::from_millis(3_200)),
     ("shedding.onset", |plan, _| plan.load.phases[1].rate = crate::units::Rate::per_minute(600).unwrap()),
-    ("shedding.boundary", |_, m| each_shed(m, 5_000..5_001, |r| r.depth_met = depth(30))),
+    ("shedding.boundary", |_, m| each_shed(m, 5_000..5_020, |r| r.depth_met = depth(30))),
     ("shedding.boundary", |_, m| {
-        let mut beyond = record(5_000, 5_000, 2_900, Outcome::Completed);
-        beyond.depth_met = depth(52);
-        arrive(m, &beyond);
+        for seq in 5_000..5_020 {
+            let mut beyond = record(seq, 5_000, 2_900, Outcome::Completed);
+            beyond.depth_met = depth(52);
+            arrive(m, &beyond);
+        }
     }),
     ("limits.separate", |_, m| arrive(m, &record(5_000, 5_000, 1, Outcome::Throttled))),
     ("shedding.fast", |_, m| each_shed(m, 5_000..5_400, |r| r.ended = r.due + Duration::from_millis(40))),

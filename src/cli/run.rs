@@ -194,7 +194,7 @@ impl Args {
         let foreign = matches!(plan.target.kind, TargetKind::Url { .. });
         let announce: Option<fn(&str)> = if foreign && !session.quiet { Some(announce) } else { None };
         let board = session.board.clone();
-        let following = plan.policy().map(|policy| Following::new(plan, policy));
+        let following = Following::of(plan);
         let listener = following.clone().map(|following| Listener::new(move |closed| following.see(closed)));
         let options =
             Options { wait_ready: self.wait_ready, announce, board, log, listener, ..Options::default() };

@@ -2,12 +2,13 @@
 
 use super::load::{self, PlanArgs};
 use super::{complain, exit, faults, jobs, run, say};
+use crate::admission;
 use crate::check::{Judgement, Scene};
 use crate::forecast::Forecast;
 use crate::measure::Measures;
 use crate::plan::{Loaded, Plan, Variant};
 use crate::report::{Format, Inputs, Report, RoundTable, RunHeader, Table, TableRow};
-use crate::simulate::{self, Summary};
+use crate::simulate::{self, Agreement, Following, Summary};
 use crate::units::Moment;
 
 /// The most lines of one table.
@@ -90,7 +91,7 @@ impl Args {
             let mut plan = self.variant(&text, line)?;
             plan.load.seed = plan.load.seed.wrapping_add(*n);
             let (plan, measures) = self.evaluate(plan)?;
-            Ok((Summary::of(&measures), judge(&plan, &Forecast::of(&plan), &measures).verdict))
+            Ok((Summary::of(&measures), judge(&plan, &Forecast::of(&plan), &measures, None).verdict))
         };
         let mut runs = jobs::each(self.jobs(), &runs, run)?.into_iter();
         let row = |line: &Line<'_>| TableRow {
@@ -105,9 +106,18 @@ impl Args {
     /// One run with its report.
     fn one(&self, plan: Plan) -> Result<u8, String> {
         let event = Forecast::of(&plan);
-        let (plan, measures) = self.evaluate(plan)?;
+        let (plan, policy) = self.settled(plan)?;
+        // without faults its verdicts are the policy's own
+        let following = if policy.faults.is_empty() { None } else { Following::of(&plan) };
+        let (measures, agreement) = match following {
+            Some(following) => {
+                let (measures, _, agreement) = simulate::measure_beside(&plan, &policy, &following);
+                (measures, Some(agreement))
+            }
+            None => (simulate::measure(&plan, &policy).0, None),
+        };
         let forecast = Forecast::of(&plan);
-        let judgement = judge(&plan, &forecast, &measures);
+        let judgement = judge(&plan, &forecast, &measures, agreement.as_ref());
         let report = Report::of(Inputs {
             header: RunHeader {
                 id: "simulated".to_owned(),
@@ -159,13 +169,19 @@ impl Args {
 
     /// Simulates `plan`, and gives it back as it was simulated.
     fn evaluate(&self, plan: Plan) -> Result<(Plan, Measures), String> {
+        let (plan, policy) = self.settled(plan)?;
+        let (measures, _) = simulate::measure(&plan, &policy);
+        Ok((plan, measures))
+    }
+
+    /// `plan` as it is simulated, and the policy it is simulated under.
+    fn settled(&self, plan: Plan) -> Result<(Plan, admission::Config), String> {
         let policy = plan.policy().cloned().ok_or_else(|| self.undeclared())?;
         let plan = match self.until {
             Some(_) => simulate::until_drained(&plan, &policy).map_err(|error| self.failed(&error))?,
             None => plan,
         };
-        let (measures, _) = simulate::measure(&plan, &policy);
-        Ok((plan, measures))
+        Ok((plan, policy))
     }
 
     /// What is tried: every combination of the values of `--vary`, a single empty one without.
@@ -223,8 +239,8 @@ impl Args {
     }
 }
 
-fn judge(plan: &Plan, forecast: &Forecast, measures: &Measures) -> Judgement {
-    Judgement::of(&Scene { plan, forecast, measures, agreement: None, live: false, setting: None }, false)
+fn judge(plan: &Plan, forecast: &Forecast, measures: &Measures, agreement: Option<&Agreement>) -> Judgement {
+    Judgement::of(&Scene { plan, forecast, measures, agreement, live: false, setting: None }, false)
 }
 
 /// The lines of a table: every variant of the plan with every combination.

@@ -38,6 +38,7 @@ pub fn untold(plan: &Plan) -> Option<&'static str> {
         ),
         (policy.when_full != crate::admission::WhenFull::RefuseNewest, "others give way to a newcomer"),
         (several(|class| &class.tenant), "each tenant has a queue of its own"),
+        (policy.replicas > 1, "each replica has a bound of its own"),
         (!policy.cancel, "callers who left still wait in the gateway"),
     ];
     reasons.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)

@@ -52,13 +52,12 @@ pub fn measure(plan: &Plan, policy: &admission::Config) -> (Measures, Ended) {
     measured(plan, policy, Fold::in_virtual_time(plan))
 }
 
-/// The same, and each verdict is held against the one `declared` gives in the same state.
+/// The same, and each verdict is held against the one `following` finds in the same state.
 pub fn measure_beside(
     plan: &Plan,
     policy: &admission::Config,
-    declared: &admission::Config,
+    following: &Following,
 ) -> (Measures, Ended, Agreement) {
-    let following = Following::new(plan, declared);
     let told = following.clone();
     let fold = Fold::in_virtual_time(plan).telling(move |closed| told.see(closed));
     let (measures, ended) = measured(plan, policy, fold);

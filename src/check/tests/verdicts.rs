@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::*;
 use crate::measure::testing::{Sketch, request};
-use crate::simulate::{self, Agreement};
+use crate::simulate::{self, Agreement, Following};
 
 /// The smoke plan with these requests and this policy, besides its service time.
 fn sketch(requests: Json, policy: Json) -> Sketch {
@@ -27,8 +27,8 @@ fn healthy_run(declared: &Sketch) -> (Plan, Measures) {
 /// A run of `declared` under the policy of `bent`, and how it agrees.
 fn bent_run(declared: &Sketch, bent: &Sketch) -> (Plan, Measures, Agreement) {
     let (plan, bent) = (declared.plan(), bent.plan());
-    let (measures, _, agreement) =
-        simulate::measure_beside(&plan, bent.policy().unwrap(), plan.policy().unwrap());
+    let following = Following::of(&plan).unwrap();
+    let (measures, _, agreement) = simulate::measure_beside(&plan, bent.policy().unwrap(), &following);
     (plan, measures, agreement)
 }
 

@@ -15,6 +15,13 @@ impl Following {
         Self(Arc::new(Mutex::new(Some(Replay::new(plan, policy)))))
     }
 
+    /// Follows a run of `plan` with the policy its gateway declares, its faults left out; `None` where it declares none, or
+    /// where several replicas decide, each by what it has seen itself.
+    pub fn of(plan: &Plan) -> Option<Self> {
+        let policy = plan.policy().filter(|policy| policy.replicas <= 1)?;
+        Some(Self::new(plan, &policy.declared()))
+    }
+
     /// Is shown something that has ended. After [`Self::finish`] it makes no difference.
     pub fn see(&self, closed: Closed<'_>) {
         // a copy gets the answer of its original: the replay knows nothing of keys
