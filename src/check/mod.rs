@@ -14,6 +14,7 @@ use crate::measure::Measures;
 use crate::plan::{CheckOverride, Limit, Plan};
 use crate::simulate::Agreement;
 use crate::units::Bytes;
+use crate::workload::{Class, OnRefusal};
 
 mod accounting;
 mod backlog_drain;
@@ -21,15 +22,20 @@ mod deadline_propagated;
 mod fairness_tokens;
 mod finding;
 mod goodput_floor;
+mod kendall;
 mod limits_separate;
 mod memory_ceiling;
 mod memory_plateau;
 mod on_the_way;
+mod predicted;
 mod quiet;
 mod quota_respected;
 mod recovery_complete;
 mod retries_bounded;
+mod retry_after_calibrated;
+mod retry_after_follows_state;
 mod retry_after_honoured;
+mod retry_after_no_echo;
 mod retry_after_parseable;
 mod retry_after_present;
 mod retry_after_usable;
@@ -60,7 +66,10 @@ pub const ALL: &[Kind] = &[
     shedding_shape::KIND,
     retry_after_present::KIND,
     retry_after_parseable::KIND,
+    retry_after_follows_state::KIND,
+    retry_after_calibrated::KIND,
     retry_after_honoured::KIND,
+    retry_after_no_echo::KIND,
     retry_after_usable::KIND,
     memory_ceiling::KIND,
     memory_plateau::KIND,
@@ -176,6 +185,25 @@ impl Scene<'_> {
             Some(Limit::Size(bytes)) => Some(bytes),
             _ => None,
         }
+    }
+
+    /// Why a crowd of refused callers cannot be judged: too few of them were forecast.
+    fn no_crowd(&self) -> Option<String> {
+        /// Fewer say nothing about how they are spread.
+        const LEAST: f64 = 20.0;
+        let forecast = self.forecast;
+        let refused = forecast.shed_share * forecast.basis.offered * forecast.basis.lasts.as_secs_f64();
+        (refused < LEAST)
+            .then(|| format!("{} refusals were forecast: too few to judge", words::number(refused)))
+    }
+
+    /// Whether no caller of the plan comes back as told: all of them give up, or try again whatever they are told.
+    fn nobody_heeds(&self) -> bool {
+        let heeds = |class: &Class| match class.on_refusal {
+            OnRefusal::GiveUp => self.plan.probes.every > 0,
+            OnRefusal::Retry(_) => !class.on_refusal.heeds().is_zero(),
+        };
+        !self.plan.requests.classes().iter().any(|class| class.weight > 0 && heeds(class))
     }
 
     /// What is to be said where nobody was refused: nothing to judge on a quiet day, missing data in an overload.

@@ -2,9 +2,12 @@
 //!
 //! Judged by probes that were due back inside the overload, where a promise is hard to keep: the lower end of Wilson's
 //! 95 % interval of the kept share is at least 80 %. Those that return after it are served by anyone, and shown apart.
+//!
+//! Shown as well is the lift: the kept share over that of fresh callers in the same seconds. Near one, waiting as told was
+//! worth nothing.
 
 use super::{Finding, Kind, Scene, Standard, words};
-use crate::measure::Trouble;
+use crate::measure::{Measures, Trouble};
 use crate::workload::{Class, OnRefusal};
 
 pub(super) const KIND: Kind = Kind {
@@ -14,6 +17,9 @@ pub(super) const KIND: Kind = Kind {
     unit: "share",
     judge,
 };
+
+/// A wait that makes the chance of a fresh caller less than this much better told nothing.
+const WORTH: f64 = 1.2;
 
 fn judge(scene: &Scene<'_>) -> Finding {
     let (refusals, returns) = (&scene.measures.refusals, &scene.measures.returns);
@@ -51,6 +57,9 @@ fn judge(scene: &Scene<'_>) -> Finding {
         words::percent(at_least),
         words::percent(limit)
     );
+    if let Some(lift) = lift(scene.measures) {
+        because = format!("{because}; {lift}");
+    }
     if returns.after.returned > 0 {
         because = format!("{because}; {} of {} after it", returns.after.kept, returns.after.returned);
     }
@@ -61,4 +70,19 @@ fn judge(scene: &Scene<'_>) -> Finding {
     draft
         .judged(at_least >= limit, at_least, limit, because)
         .showing(scene.measures.examples.of(Trouble::Unkept))
+}
+
+/// How much better it was to come back as told than to come fresh in the same seconds.
+fn lift(measures: &Measures) -> Option<String> {
+    let inside = measures.returns.inside;
+    let fresh = measures.waits.fresh_share(&measures.frame)?;
+    let kept = inside.kept as f64 / inside.returned.max(1) as f64;
+    let of_fresh = format!("fresh callers in the same seconds: {}", words::percent(fresh));
+    Some(match kept / fresh {
+        lift if !lift.is_finite() => of_fresh,
+        lift if lift < WORTH => {
+            format!("{of_fresh} (lift {}: the wait was worth nothing)", words::number(lift))
+        }
+        lift => format!("{of_fresh} (lift {})", words::number(lift)),
+    })
 }

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::measure::Vital;
-use crate::measure::testing::{arrive, depth, gauge, healthy, record, smoke};
+use crate::measure::testing::{arrive, depth, gauge, healthy, healthy_telling, record, smoke};
 use crate::observe::{Outcome, RetryAfter};
 use crate::plan::{MemoryFrom, MemorySource, TargetKind};
 use crate::units::{Moment, Share, Tokens};
@@ -81,6 +81,15 @@ const BROKEN: &[(&str, Spoil)] = &[
             m.record(&record);
         }
     }),
+    ("retry_after.follows_state", |plan, m| *m = healthy_telling(plan, |_| 7)),
+    ("retry_after.calibrated", |_, m| {
+        for second in 3..14 {
+            let mut record = record(9_000 + second, second * 1_000, 1, Outcome::Shed);
+            (record.attempt.nth, record.probe) = (1, true);
+            m.record(&record);
+        }
+    }),
+    ("retry_after.no_echo", |plan, m| *m = healthy_telling(plan, |into| 30 - into)),
     ("retry_after.usable", |_, m| {
         each_shed(m, 5_000..5_001, |r| r.retry_after = Some(RetryAfter::After(Duration::from_secs(61))));
     }),

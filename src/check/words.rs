@@ -42,6 +42,11 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// The same of a number that may be below nothing: `-0.13`.
+pub fn signed(value: f64) -> String {
+    if value < 0.0 { format!("-{}", number(-value)) } else { number(value) }
+}
+
 fn trimmed(text: String) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
@@ -64,6 +69,7 @@ mod tests {
         assert_eq!(number(16.66), "16.7");
         assert_eq!(number(1_000.0), "1,000");
         assert_eq!(number(0.0), "0");
+        assert_eq!((signed(-0.134), signed(0.5)), ("-0.13".to_owned(), "0.5".to_owned()));
         assert_eq!(seconds(4.5), "4.5 s");
         assert!(!seconds(f64::INFINITY).is_empty() && !seconds(f64::NAN).is_empty());
     }

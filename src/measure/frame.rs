@@ -3,7 +3,7 @@ use std::time::Duration;
 use crate::plan::Plan;
 use crate::provider::Engine;
 use crate::units::Moment;
-use crate::workload::{ClassId, Span};
+use crate::workload::{Class, ClassId, OnRefusal, Span};
 
 /// The most windows that are kept; a longer run has wider ones.
 const MOST_WINDOWS: u64 = 20_000;
@@ -18,6 +18,27 @@ pub struct FramePhase {
     pub name: String,
     /// From when to when.
     pub span: Span,
+}
+
+/// What the refused callers of a class do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Caller {
+    /// The longest wait after which they come when they were told to; nothing if they heed none.
+    heeds: Duration,
+    /// The longest wait they keep; `None` where there is no such limit.
+    keeps: Option<Duration>,
+    /// Whether they give up, but for the probes among them.
+    gives_up: bool,
+}
+
+impl Caller {
+    fn of(class: &Class) -> Self {
+        Self {
+            heeds: class.on_refusal.heeds(),
+            keeps: class.on_refusal.keeps(),
+            gives_up: class.on_refusal == OnRefusal::GiveUp,
+        }
+    }
 }
 
 /// What the measures of a run need to know of its plan: where the event lies, how wide a window is, how many classes there are.
@@ -37,13 +58,16 @@ pub struct Frame {
     pub most_calls: u32,
     /// Whether the provider answers whole, so that nobody can break an answer off.
     pub whole_answers: bool,
+    /// What refused callers do, by class.
+    callers: Vec<Caller>,
     /// By class: whether its callers leave before their deadlines.
     impatient: Vec<bool>,
-    /// By class, the longest wait its callers keep; `None` where there is no such limit.
-    keeps: Vec<Option<Duration>>,
 }
 
 impl Frame {
+    /// The number of the last window: it holds all that comes later, too.
+    pub const LAST_WINDOW: usize = MOST_WINDOWS as usize - 1;
+
     /// The frame of `plan` as it is run (a rehearsal is framed by the rehearsed plan).
     pub fn of(plan: &Plan) -> Self {
         let phases: Vec<_> =
@@ -61,8 +85,8 @@ impl Frame {
             width: Duration::from_secs(seconds.div_ceil(MOST_WINDOWS)),
             most_calls: plan.policy().map_or(CUSTOMARY_CALLS, |policy| u32::from(policy.upstream.attempts)),
             whole_answers: plan.provider.engine == Engine::Wiremock,
+            callers: plan.requests.classes().iter().map(Caller::of).collect(),
             impatient: plan.requests.classes().iter().map(|class| class.patience < class.deadline).collect(),
-            keeps: plan.requests.classes().iter().map(|class| class.on_refusal.keeps()).collect(),
             phases,
         }
     }
@@ -72,7 +96,7 @@ impl Frame {
         // widths are whole seconds, and nearly always one
         let (second, width) = (at.as_nanos() / 1_000_000_000, self.width.as_secs());
         let index = if width <= 1 { second } else { second / width };
-        usize::try_from(index).unwrap_or(usize::MAX).min(MOST_WINDOWS as usize - 1)
+        usize::try_from(index).unwrap_or(usize::MAX).min(Self::LAST_WINDOW)
     }
 
     /// The instant window `index` begins.
@@ -96,12 +120,22 @@ impl Frame {
 
     /// How many classes the mix has.
     pub const fn classes(&self) -> usize {
-        self.keeps.len()
+        self.callers.len()
     }
 
     /// Whether callers of `class` do not keep a wait of `told`: their clients give up, or come early.
     pub fn is_overlong(&self, class: ClassId, told: Duration) -> bool {
-        self.keeps.get(usize::from(class.0)).copied().flatten().is_some_and(|most| told > most)
+        self.callers.get(usize::from(class.0)).and_then(|them| them.keeps).is_some_and(|most| told > most)
+    }
+
+    /// Whether callers of `class`, if they come again, come after a wait of `told` when they were told it.
+    pub fn heeds(&self, class: ClassId, told: Duration) -> bool {
+        self.callers.get(usize::from(class.0)).is_some_and(|them| told <= them.heeds)
+    }
+
+    /// Whether callers of `class` give up when they are refused, but for the probes among them.
+    pub fn gives_up(&self, class: ClassId) -> bool {
+        self.callers.get(usize::from(class.0)).is_some_and(|them| them.gives_up)
     }
 
     /// The phase `at` lies in; the last one after the end.
@@ -124,8 +158,8 @@ mod tests {
             width: Duration::from_secs((secs + 1).div_ceil(MOST_WINDOWS)),
             most_calls: 0,
             whole_answers: true,
+            callers: Vec::new(),
             impatient: Vec::new(),
-            keeps: Vec::new(),
         }
     }
 

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::{
     Boundary, Budgets, Counts, Depths, Examples, Failures, Frame, Hist, Holds, Inversions, Latencies,
-    PerClass, Refusals, Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital, Vitals, Windows,
-    boundary,
+    PerClass, Refusals, Returns, Shares, Streams, Told, Trouble, UnsentBy, Upstream, Vital, Vitals, Waits,
+    Windows, boundary,
 };
 use crate::observe::{Attempt, Depth, Gaps, Gauge, Ghost, Inverted, Outcome, Record, Spared};
 use crate::plan::Plan;
@@ -75,6 +75,8 @@ pub struct Measures {
     pub returns: Returns,
     /// What they were told beside how long they waited: a sample.
     pub told: Told,
+    /// What refused callers were told over time, and where that brings them.
+    pub waits: Waits,
     /// What reached the provider.
     pub upstream: Upstream,
     /// What it was told of its callers' time.
@@ -119,6 +121,7 @@ impl Measures {
             shares: Shares::of(plan),
             returns: Returns::default(),
             told: Told::default(),
+            waits: Waits::default(),
             upstream: Upstream::default(),
             budgets: Budgets::default(),
             depths: Depths::default(),
@@ -172,6 +175,7 @@ impl Measures {
         }
         self.returns.record(record, &self.frame, &mut self.examples);
         self.told.record(record);
+        self.waits.record(record, &self.frame);
         self.shed(record);
         self.spent(record);
         self.budgets.record(record, &mut self.examples);
@@ -381,6 +385,7 @@ impl Measures {
         }
         self.returns.add(&other.returns);
         self.told.add(&other.told);
+        self.waits.add(&other.waits);
         self.upstream.add(&other.upstream);
         self.budgets.add(&other.budgets);
         self.depths.add(&other.depths);

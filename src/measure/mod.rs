@@ -31,6 +31,7 @@ mod tests;
 mod told;
 mod unsent;
 mod vitals;
+mod waits;
 mod windows;
 
 pub use boundary::{Boundary, untold};
@@ -52,7 +53,8 @@ pub use said::{Gauged, Said};
 pub use shares::{Part, Shares};
 pub use snapshot::{Recent, Snapshot};
 pub use streams::Streams;
-pub use told::{Returned, Told};
+pub use told::{Returned, Telling, Told};
 pub use unsent::UnsentBy;
 pub use vitals::{Memory, Pings, Vital, Vitals};
+pub use waits::{Door, Wait, Waits};
 pub use windows::{Window, Windows};

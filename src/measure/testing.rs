@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Measures, Vital};
 use crate::admission::{self, Budgets};
-use crate::observe::{Answer, Attempt, Depth, Gauge, Outcome, Record, Sighting};
+use crate::observe::{Answer, Attempt, Depth, Gauge, Outcome, Record, RetryAfter, Sighting};
 use crate::plan::{
     DeadlineForm, DeadlineHeader, Embedded, Expect, Plan, Refusal, Rehearsal, Target, TargetKind,
     TargetRequest, Validity,
@@ -189,7 +189,7 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         outcome,
         status: if served { Some(200) } else { refused.then_some(503) },
         reason: None,
-        retry_after: refused.then_some(crate::observe::RetryAfter::After(Duration::from_secs(7))),
+        retry_after: refused.then_some(RetryAfter::After(Duration::from_secs(7))),
         should_retry: None,
         broken: None,
         shape: Ok(()),
@@ -220,6 +220,11 @@ pub(crate) fn gauge(requests: u64) -> Gauge {
 /// A run of the smoke plan as a healthy gateway answers it: one in every five arrivals of the event is served, the
 /// others are shed at depth 37, and one in every twelve of those comes back after seven seconds and is served.
 pub(crate) fn healthy(plan: &Plan) -> Measures {
+    healthy_telling(plan, |into| 2 + into / 2)
+}
+
+/// The same, and who is refused so many seconds into the event is `told` so many.
+pub(crate) fn healthy_telling(plan: &Plan, told: fn(u64) -> u64) -> Measures {
     let mut measures = Measures::new(plan);
     for tick in 0..3 {
         measures.vital(Vital::TargetMemory { at: Moment::ZERO, bytes: Bytes::new(10_000_000 + tick) });
@@ -248,6 +253,7 @@ pub(crate) fn healthy(plan: &Plan) -> Measures {
         );
         record.depth_met = depth(stood);
         if shed {
+            record.retry_after = Some(RetryAfter::After(Duration::from_secs(told(into.as_secs()))));
             if refused % 12 == 0 {
                 returns.push((arrival.seq, ms + 2_250));
             }

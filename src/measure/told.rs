@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::observe::{Outcome, Record, RetryAfter};
-use crate::units::Moment;
+use crate::units::{Moment, Tokens};
 
 /// The most arrivals that are kept on either side: with one probe in twelve refused callers some 340 of them meet.
 const MOST: usize = 4_096;
@@ -20,12 +20,29 @@ pub struct Returned {
     pub kept: bool,
 }
 
+/// What a caller was told when its first attempt was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Telling {
+    /// When it was told.
+    pub at: Moment,
+    /// How long to wait.
+    pub announced: Duration,
+    /// Its class, by number.
+    pub class: u16,
+    /// Tokens it would have held.
+    pub hold: Tokens,
+    /// Tokens that stood in the gateway when it was sent.
+    pub met: Tokens,
+    /// Whether it was refused for entitlement, and not for scarcity.
+    pub throttled: bool,
+}
+
 /// What refused callers were told beside what became of those that came back: a sample of both sides, chosen by the
 /// arrival's number alone, so that a caller is in both or in neither and two halves of a run add to the whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Told {
-    /// When each was refused, and what it was told.
-    told: Side<(Moment, Duration)>,
+    /// What each was told when it was refused.
+    told: Side<Telling>,
     /// When each that came back was done, and whether with an answer in time.
     came: Side<(Moment, bool)>,
 }
@@ -45,17 +62,29 @@ impl Told {
             && refused
             && record.attempt.nth == 0
         {
-            self.told.keep(key, (record.ended, *span));
+            let telling = Telling {
+                at: record.ended,
+                announced: *span,
+                class: record.class.0,
+                hold: record.hold,
+                met: record.depth_met.tokens,
+                throttled: record.outcome == Outcome::Throttled,
+            };
+            self.told.keep(key, telling);
         }
     }
 
     /// The callers that are known on both sides: a sample of all, in an order that says nothing about them.
     pub fn returned(&self) -> impl Iterator<Item = Returned> {
         self.came.kept.iter().filter_map(|(key, (done, kept))| {
-            let (refused, announced) = self.told.kept.get(key)?;
-            let waited = done.since(*refused);
-            Some(Returned { seq: key.1, announced: *announced, waited, kept: *kept })
+            let Telling { at, announced, .. } = *self.told.kept.get(key)?;
+            Some(Returned { seq: key.1, announced, waited: done.since(at), kept: *kept })
         })
+    }
+
+    /// What a sample of the refused callers was told, with their numbers, in an order that says nothing about them.
+    pub fn tellings(&self) -> impl Iterator<Item = (u64, &Telling)> {
+        self.told.kept.iter().map(|((_, seq), telling)| (*seq, telling))
     }
 
     /// Adds another's.

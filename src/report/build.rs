@@ -236,6 +236,7 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
         kept: tally.kept,
         at_least_share: tally.at_least(),
     };
+    let (busiest_told, busiest_back) = measures.waits.busiest();
     RetryAfterPart {
         announced: refusals.announced.count(),
         missing: refusals.missing,
@@ -246,11 +247,14 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
         distinct: refusals.distinct() as u64,
         overlong: refusals.overlong,
         marked: refusals.marked,
+        busiest_told,
+        busiest_back,
         probes: ProbesPart {
             inside: probe(&returns.inside),
             after: probe(&returns.after),
             censored: returns.censored,
         },
+        fresh_share: measures.waits.fresh_share(&measures.frame),
         returned: returned(measures),
     }
 }

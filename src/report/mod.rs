@@ -31,6 +31,7 @@ mod table;
 mod tame;
 mod terminal;
 mod unusual;
+mod wait_part;
 
 pub use build::{Inputs, RunHeader};
 pub use dry_run::DryRun;
@@ -39,8 +40,8 @@ pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
 pub use model::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
-    LoadPart, MemoryPart, OfAll, OnsetPart, ProbePart, ProbesPart, RawRefusal, Report, RetryAfterPart,
-    ReturnPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart, WindowPart,
+    LoadPart, MemoryPart, OfAll, OnsetPart, RawRefusal, Report, SCHEMA, SaidPart, StreamsPart, Totals,
+    UnsentPart, ValidityPart, WindowPart,
 };
 pub use plan_part::{
     CheckSetting, PhasePart, PlanPart, ProviderPart, RefusalPart, RequestPart, TargetPart, TolerancePart,
@@ -50,6 +51,7 @@ pub use read::{MOST_BYTES, Unreadable, read};
 pub use run_part::{AddressPart, NamePart, RunPart};
 pub use schema::schema;
 pub use table::{RoundTable, Table, TableRow};
+pub use wait_part::{ProbePart, ProbesPart, RetryAfterPart, ReturnPart};
 
 /// Every form of a report, sorted.
 pub const ALL: &[Format] = &[html::FORMAT, json::FORMAT, junit::FORMAT, markdown::FORMAT, terminal::FORMAT];

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{PlanPart, RunPart};
+use super::{PlanPart, RetryAfterPart, RunPart};
 use crate::check::{RunVerdict, Verdict};
 use crate::forecast::Forecast;
 
@@ -252,71 +252,6 @@ pub struct GaugedPart {
     pub seen_mean: f64,
     /// The most by which they differed.
     pub most_apart: u64,
-}
-
-/// What refused callers were told.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct RetryAfterPart {
-    /// Refusals that announced a time.
-    pub announced: u64,
-    /// Refusals that did not.
-    pub missing: u64,
-    /// Refusals whose header could not be read.
-    pub unparseable: u64,
-    /// The shortest time announced.
-    pub min_s: Option<u64>,
-    /// The median.
-    pub median_s: Option<u64>,
-    /// The longest.
-    pub max_s: Option<u64>,
-    /// How many different times there were.
-    pub distinct: u64,
-    /// Waits longer than clients keep.
-    #[serde(default)]
-    pub overlong: u64,
-    /// Of these, those that say not to try again (`x-should-retry: false`).
-    #[serde(default)]
-    pub marked: u64,
-    /// Callers that came back as told.
-    pub probes: ProbesPart,
-    /// Some of them, at most 400: a sample.
-    #[serde(default)]
-    pub returned: Vec<ReturnPart>,
-}
-
-/// A refused caller that came back as told.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReturnPart {
-    /// Its number.
-    pub seq: u64,
-    /// How long it was told to wait.
-    pub announced_s: f64,
-    /// How long it took from its refusal to its answer, or to another refusal.
-    pub waited_s: f64,
-    /// Whether it was answered in time.
-    pub kept: bool,
-}
-
-/// Callers that came back as told.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProbesPart {
-    /// Due back while the event was on.
-    pub inside: ProbePart,
-    /// Due back after it.
-    pub after: ProbePart,
-    /// Never sent, or still open when the run ended.
-    pub censored: u64,
-}
-
-/// Probes of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProbePart {
-    /// Came back.
-    pub returned: u64,
-    /// Were served in time.
-    pub kept: u64,
-    /// The lower end of the 95 % interval of their share.
-    pub at_least_share: Option<f64>,
 }
 
 /// Times in microseconds.

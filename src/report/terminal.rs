@@ -14,7 +14,7 @@ pub(super) const FORMAT: Format = Format {
 
 /// Where the text of a head begins, and that of a check.
 const HEAD: usize = 12;
-const CHECK: usize = 28;
+const CHECK: usize = 31;
 
 fn render(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
     let mut lines = Lines::new(out, *style);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Manner, Retry};
+use super::{Honour, Manner, Retry};
 use crate::units::{Moment, Read, Reader};
 
 /// What a refused caller does.
@@ -13,6 +13,20 @@ pub enum OnRefusal {
 }
 
 impl OnRefusal {
+    /// The longest wait after which its callers, if they come again, come when they were told to; nothing of those who
+    /// heed none. Probes always do.
+    pub fn heeds(&self) -> Duration {
+        match self {
+            Self::GiveUp => Duration::MAX,
+            Self::Retry(Retry { manner: Manner::Like(sdk), .. }) => sdk.keeps,
+            Self::Retry(Retry { manner: Manner::Own(rule), .. }) => match rule.honour {
+                Honour::Always => Duration::MAX,
+                Honour::Never => Duration::ZERO,
+                Honour::UpTo(most) => most,
+            },
+        }
+    }
+
     /// The longest wait its callers keep, beyond which they have to be told not to try again: that of their SDK; of
     /// callers who give up, the least of any SDK's, since nobody knows whom they stand for. `None` for those who go by a
     /// rule of the plan's own: it is the plan's word what they do, and they look for no such sign.
