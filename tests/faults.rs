@@ -12,11 +12,16 @@ use tenfold::plan;
 
 /// The smoke plan, far shorter: 4 + 160 + 4 arrivals.
 fn run(faults: &str) -> Run {
+    run_as(faults, 1)
+}
+
+fn run_as(faults: &str, replicas: u16) -> Run {
     let overrides = [
         "load.phases.before.for=500ms".to_owned(),
         "load.phases.promotion.for=2s".to_owned(),
         "load.phases.after.for=500ms".to_owned(),
         format!("target.embedded.faults=[{faults}]"),
+        format!("target.embedded.replicas={replicas}"),
     ];
     let plan =
         plan::parse(include_str!("../plans/smoke.yaml"), &overrides, &|_| None).unwrap().plan.rehearsed();
@@ -58,4 +63,15 @@ fn a_child_that_ends_in_the_middle_is_known_to_have() {
     assert!(run.measures.vitals.target_ended.is_some());
     // one of the hundred is the canary
     assert!(count(&run, Outcome::Failed) > 60, "{:?}", run.measures.arrivals);
+}
+
+#[test]
+fn the_sum_of_replicas_stays_in_the_quota_unless_each_takes_it_for_its_own() {
+    let refused = |faults: &str| {
+        let run = run_as(faults, 3);
+        assert!(count(&run, Outcome::Completed) > 30, "{:?}", run.measures.arrivals);
+        run.measures.upstream.refused
+    };
+    assert_eq!(refused(""), 0);
+    assert!(refused("per_replica_quotas") > 10);
 }

@@ -115,3 +115,6 @@ impl Deployed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,10 +27,17 @@ pub(super) fn requests(scene: &Scene<'_>) -> f64 {
     if scene.live { scene.forecast.basis.offered * transit(scene).as_secs_f64() } else { 0.0 }
 }
 
-/// The same in tokens: whole requests of the largest hold, at least one of a live run.
+/// The same in tokens: whole requests of the largest hold, at least one of a live run. Of replicas, each of which has its
+/// own part of the bound, the sum may differ by what they stand [`apart`] as well.
 pub(super) fn tokens(scene: &Scene<'_>) -> Tokens {
     let whole = if scene.live { requests(scene).ceil().max(1.0) as u64 } else { 0 };
-    Tokens::new(whole.saturating_mul(scene.forecast.basis.largest_hold.get()))
+    Tokens::new((whole + apart(scene)).saturating_mul(scene.forecast.basis.largest_hold.get()))
+}
+
+/// By how many holds the sum over N replicas may differ from the bound when one of them is at its own: N − 1, none of one
+/// machine or where nothing is declared.
+pub(super) fn apart(scene: &Scene<'_>) -> u64 {
+    scene.plan.policy().map_or(0, |policy| u64::from(policy.replicas.saturating_sub(1)))
 }
 
 /// From which side a bound that is not known to the token is taken.

@@ -63,8 +63,13 @@ fn judge(scene: &Scene<'_>) -> Finding {
     }
 }
 
-/// Why depth alone does not tell who had room, if it does not.
+/// Why depth alone does not tell who had room, if it does not. A replica may be full while another, which callers who came
+/// back or left have made shorter, is not.
 fn silent(plan: &Plan) -> Option<&'static str> {
+    let replicas = plan.policy().is_some_and(|policy| policy.replicas > 1);
+    if replicas {
+        return Some("each replica has a queue of its own, of which only the sum is seen from outside");
+    }
     let classes = plan.requests.classes();
     let several = classes.iter().any(|class| class.tier != classes[0].tier);
     untold(plan).or_else(|| several.then_some("what is less important does not stand in the way"))

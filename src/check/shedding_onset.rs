@@ -13,9 +13,7 @@
 //! Of N replicas each refuses at its own part of the bound: the first to do so may be a hold ahead of each of the others,
 //! or behind it, so the sum they meet may differ by N − 1 holds, and the instant by the time in which those arrive.
 
-use std::time::Duration;
-
-use super::{Finding, Kind, Scene, Standard, words};
+use super::{Finding, Kind, Scene, Standard, on_the_way, words};
 use crate::forecast::Onset as Expected;
 use crate::measure::Onset;
 use crate::units::Moment;
@@ -29,8 +27,6 @@ pub(super) const KIND: Kind = Kind {
     judge,
 };
 
-/// How long a request travels where no ping has measured it.
-const TRANSIT: Duration = Duration::from_millis(2);
 /// What scheduling on both sides may add to an instant.
 const SCHEDULING: f64 = 0.05;
 /// How rare a healthy run is whose onset is taken for a wrong one, on either side.
@@ -98,28 +94,15 @@ fn never(scene: &Scene<'_>, draft: super::Draft, event: Span, forecast: &Expecte
     )
 }
 
-/// How many machines share the bound; one where nothing is declared.
-fn replicas(scene: &Scene<'_>) -> u64 {
-    scene.plan.policy().map_or(1, |policy| u64::from(policy.replicas.max(1)))
-}
-
 /// Whether depth and instant are as forecast, and the sentence that says so.
 fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -> (bool, String) {
     let basis = &scene.forecast.basis;
     let further = further(scene, onset);
     let (bound, hold) = (forecast.depth_tokens + further, onset.hold.get().max(1));
     let met = onset.depth_met.tokens.get();
-    // what can arrive or leave on the way: at least one request of a live run
-    let slack = if scene.live {
-        let median = scene.measures.vitals.pings.took.quantile(0.5);
-        let transit = median.map_or(TRANSIT, |median| median.max(TRANSIT));
-        (basis.offered * transit.as_secs_f64()).ceil().max(1.0) as u64 * basis.largest_hold.get()
-    } else {
-        0
-    };
-    // each replica has its own last hold that still fits
-    let apart = replicas(scene) - 1;
-    let slack = slack + apart * basis.largest_hold.get();
+    // what can arrive or leave on the way, and each replica has its own last hold that still fits
+    let apart = on_the_way::apart(scene);
+    let slack = on_the_way::tokens(scene).get();
     // the bucket may hold just less than the largest request that waits for it
     let most = basis.largest_hold.get().max(hold);
     let shared = (bound as f64 * basis.least_share) as u64;
