@@ -7,13 +7,14 @@
 //! To add a check: one file, and two lines here (`mod x;` and an entry of [`ALL`]).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use crate::forecast::Forecast;
 use crate::measure::Measures;
 use crate::plan::{CheckOverride, Limit, Plan};
 use crate::simulate::Agreement;
-use crate::units::Bytes;
+use crate::units::{Bytes, show_duration};
 use crate::workload::{Class, OnRefusal};
 
 mod accounting;
@@ -115,6 +116,19 @@ pub enum Standard {
     Size,
     /// A size.
     SizeOf(Bytes),
+}
+
+/// The limit as a plan would write it.
+impl fmt::Display for Standard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("none"),
+            Self::Time(span) => f.write_str(&show_duration(*span)),
+            Self::Part(part) => f.write_str(&words::percent(*part)),
+            Self::Size => f.write_str("the forecast's"),
+            Self::SizeOf(bytes) => write!(f, "{bytes}"),
+        }
+    }
 }
 
 /// What a check may look at.
