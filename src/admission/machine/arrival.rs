@@ -145,7 +145,8 @@ impl Admission {
             let mut evicted = Vec::new();
             for (victim, own) in self.victims(ask).take(MOST_EVICTED) {
                 let hold = victim.hold();
-                scene.requests -= 1;
+                // fewer than there are may be asked about
+                scene.requests = scene.requests.saturating_sub(1);
                 scene.tokens = scene.tokens - hold;
                 scene.bytes = scene.bytes - victim.bytes;
                 if own {

@@ -224,6 +224,17 @@ mod tests {
     }
 
     #[test]
+    fn one_that_is_too_late_is_so_however_few_wait_and_whoever_gives_way() {
+        let mut machine = machine(&SLOW.replace("bound: { requests: 5 }, ", ""));
+        for id in 0..6 {
+            machine.follow(Moment::from_millis(id), ask(id, 0, 2), Met::Admitted, &mut Vec::new());
+        }
+        let late = Ask { deadline: Moment::from_millis(10), ..ask(9, 0, 0) };
+        let says = machine.follow(Moment::from_millis(9), late, Met::Admitted, &mut Vec::new());
+        assert_eq!((says.met, says.margin), (Met::Shed, None));
+    }
+
+    #[test]
     fn those_who_would_have_given_way_are_noticed() {
         let mut machine = machine(SLOW);
         for id in 0..6 {
