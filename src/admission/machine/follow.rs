@@ -224,17 +224,6 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_too_late_is_so_however_few_wait_and_whoever_gives_way() {
-        let mut machine = machine(&SLOW.replace("bound: { requests: 5 }, ", ""));
-        for id in 0..6 {
-            machine.follow(Moment::from_millis(id), ask(id, 0, 2), Met::Admitted, &mut Vec::new());
-        }
-        let late = Ask { deadline: Moment::from_millis(10), ..ask(9, 0, 0) };
-        let says = machine.follow(Moment::from_millis(9), late, Met::Admitted, &mut Vec::new());
-        assert_eq!((says.met, says.margin), (Met::Shed, None));
-    }
-
-    #[test]
     fn those_who_would_have_given_way_are_noticed() {
         let mut machine = machine(SLOW);
         for id in 0..6 {
@@ -242,5 +231,20 @@ mod tests {
         }
         let says = machine.follow(Moment::from_millis(9), ask(9, 0, 0), Met::Shed, &mut Vec::new());
         assert_eq!((says.met, says.evicting), (Met::Admitted, true));
+    }
+
+    #[test]
+    fn those_who_cannot_make_room_are_not_counted_twice() {
+        let by_deadline = SLOW.replace("bound: { requests: 5 }", "bound: deadline");
+        let mut machine = machine(&by_deadline);
+        for id in 0..10 {
+            machine.follow(Moment::from_millis(id), ask(id, 0, 2), Met::Admitted, &mut Vec::new());
+        }
+        // 999 s at 20 tokens a second: 16 wait before those of a lower tier, whoever of those goes
+        let says: Vec<Says> = (10..30)
+            .map(|id| machine.follow(Moment::from_millis(id), ask(id, 0, 0), Met::Admitted, &mut Vec::new()))
+            .collect();
+        let over = says.iter().position(|says| says.met == Met::Shed).unwrap();
+        assert_eq!((over, says[over].margin), (16, Some(1)));
     }
 }
