@@ -91,7 +91,7 @@ impl Gateway {
             Ok(ticket) => ticket,
             Err(verdict) => {
                 if matches!(&verdict, Verdict::Refuse(refusal) if refusal.costs()) {
-                    self.spend(&head.headers, body);
+                    self.spend(&head.headers, body, terms.deadline);
                 }
                 if let Verdict::Refuse(_) = &verdict {
                     self.wrongs.refusal().await;
@@ -160,9 +160,9 @@ impl Gateway {
     }
 
     /// Sends a refused request to the provider all the same; nobody reads the answer.
-    fn spend(&self, headers: &HeaderMap, body: Buffer) {
+    fn spend(&self, headers: &HeaderMap, body: Buffer, deadline: Moment) {
         let headers = upstream::passed_on(headers, &self.config.deadline.header);
-        let call = self.client.post(self.url.clone()).headers(headers).body(body);
+        let call = self.towards_provider(headers, deadline.since(self.shell.now())).body(body);
         tokio::task::spawn_local(async move {
             if let Ok(answer) = call.send().await {
                 // to its end, so that the connection can be used again

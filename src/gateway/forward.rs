@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::Bytes as Buffer;
-use http::{HeaderValue, Response, header};
+use http::{HeaderMap, HeaderValue, Response, header};
 use tokio::time::{Sleep, sleep, timeout};
 
 use super::body::{Begun, Body, Ending, Passing, begin, collect};
@@ -55,6 +55,14 @@ impl Gateway {
         }
     }
 
+    /// A call to the provider with these headers, which is told the time that `remains`.
+    pub(super) fn towards_provider(&self, headers: HeaderMap, remains: Duration) -> reqwest::RequestBuilder {
+        let deadline = &self.config.deadline;
+        let budget = deadline.form.write(remains, self.shell.unix());
+        let budget = HeaderValue::try_from(budget).expect("digits, a dot and a letter make a header value");
+        self.client.post(self.url.clone()).headers(headers).header(&deadline.header, budget)
+    }
+
     /// Calls the provider, which is told the time that remains.
     async fn forward(&self, kept: &Kept, mut ticket: Ticket) -> Called {
         let remaining = kept.deadline.since(self.shell.now());
@@ -65,12 +73,8 @@ impl Gateway {
             return Called::Done(Reply::Refused(Refusal::Timeout));
         }
         let mut until = Box::pin(sleep(if outlasts { LONGEST } else { remaining }));
-        let deadline = &self.config.deadline;
         let told = self.shell.telling.deadline(remaining, kept.deadline.since(kept.came));
-        let budget = deadline.form.write(told, self.shell.unix());
-        let budget = HeaderValue::try_from(budget).expect("digits, a dot and a letter make a header value");
-        let call =
-            self.client.post(self.url.clone()).headers(kept.headers.clone()).header(&deadline.header, budget);
+        let call = self.towards_provider(kept.headers.clone(), told);
         let came = tokio::select! {
             came = call.body(kept.body.clone()).send() => came,
             () = &mut until => {

@@ -254,7 +254,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
     }
 
     fn forward(&mut self, id: Id, remaining: Duration) -> Option<Event> {
-        let whole = self.plan.requests.class(self.open.get(id.0)?.class).deadline;
+        let whole = self.plan.believed(self.plan.requests.class(self.open.get(id.0)?.class));
         let (answer, until) = self.call(id, Some(self.telling.deadline(remaining, whole)))?;
         match answer {
             provider::Answer::Served(work) => {
@@ -358,7 +358,8 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let told = self.telling.refusal(id, self.now, wait);
         if told.costly && reason != Reason::Expired {
             // it goes as it came, and nobody reads the answer
-            let _ = self.call(id, None);
+            let asks = self.open.get(id.0).map(|open| self.plan.requests.class(open.class));
+            let _ = self.call(id, asks.map(|asks| self.plan.believed(asks)));
         }
         let should_retry = told.should_retry;
         let (answer, told) = refusal(&self.plan.expect.refusal, reason, told);

@@ -201,7 +201,8 @@ fn replicas_are_together_what_one_is_and_their_sum_stays_in_the_quota() {
         // each has its own first that does not fit
         let holds = replicas.parse::<u64>().unwrap() * 1_200;
         assert!(depth.abs_diff(other) <= holds, "{replicas}: {other} instead of {depth}");
-        assert!((others / served - 1.0).abs() < 0.04, "{replicas}: {others} instead of {served}");
+        // a part of the bound is a dozen requests, of which one more or less is 8 %
+        assert!((others / served - 1.0).abs() < 0.08, "{replicas}: {others} instead of {served}");
         assert!(kept > 0.95, "{replicas}: {kept}");
         assert_eq!(spent, 0, "{replicas}");
     }
