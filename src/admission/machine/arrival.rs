@@ -145,7 +145,8 @@ impl Admission {
             let mut evicted = Vec::new();
             for (victim, own) in self.victims(ask).take(MOST_EVICTED) {
                 let hold = victim.hold();
-                scene.requests -= 1;
+                // where fewer are supposed to wait than do, all of them may have gone
+                scene.requests = scene.requests.saturating_sub(1);
                 scene.tokens = scene.tokens - hold;
                 scene.bytes = scene.bytes - victim.bytes;
                 if own {

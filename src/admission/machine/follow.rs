@@ -232,4 +232,19 @@ mod tests {
         let says = machine.follow(Moment::from_millis(9), ask(9, 0, 0), Met::Shed, &mut Vec::new());
         assert_eq!((says.met, says.evicting), (Met::Admitted, true));
     }
+
+    #[test]
+    fn those_who_cannot_make_room_are_not_counted_twice() {
+        let by_deadline = SLOW.replace("bound: { requests: 5 }", "bound: deadline");
+        let mut machine = machine(&by_deadline);
+        for id in 0..10 {
+            machine.follow(Moment::from_millis(id), ask(id, 0, 2), Met::Admitted, &mut Vec::new());
+        }
+        // 999 s at 20 tokens a second: 16 wait before those of a lower tier, whoever of those goes
+        let says: Vec<Says> = (10..30)
+            .map(|id| machine.follow(Moment::from_millis(id), ask(id, 0, 0), Met::Admitted, &mut Vec::new()))
+            .collect();
+        let over = says.iter().position(|says| says.met == Met::Shed).unwrap();
+        assert_eq!((over, says[over].margin), (16, Some(1)));
+    }
 }
