@@ -32,20 +32,33 @@ const OVERLOAD: &[&str] = &[
 
 /// Each scenario, and the checks that must have something to judge in it besides those of [`OVERLOAD`], if it is one.
 const SCENARIOS: &[(&str, bool, &[&str])] = &[
-    ("callers-leave", true, &["retry_after.honoured"]),
+    ("callers-leave", true, &["retry_after.honoured", "waste.none"]),
     ("capacity-loss", true, &["quota.respected", "retry_after.honoured"]),
-    ("clock-skew", true, &["retry_after.honoured"]),
+    ("clock-skew", true, &["deadline.propagated", "retry_after.honoured"]),
     ("duplicates", true, &["duplicates.single_call", "retry_after.honoured"]),
     ("heavy-mix", true, &["retry_after.honoured"]),
-    ("huge-prompts", true, &["retry_after.honoured"]),
+    ("huge-prompts", true, &["limits.separate", "retry_after.honoured"]),
     ("mixed-deadlines", true, &["retry_after.honoured"]),
-    ("provider-429", false, &["backlog.drain", "goodput.floor", "quota.respected", "retry_after.present"]),
+    (
+        "provider-429",
+        false,
+        &[
+            "accounting.complete",
+            "backlog.drain",
+            "goodput.floor",
+            "quota.respected",
+            "retries.bounded",
+            "retry_after.present",
+        ],
+    ),
     ("quiet-day", false, &["quiet.no_false_shed"]),
-    ("retry-storm", true, &["quiet.no_false_shed"]),
+    ("replicas", true, &["quota.respected", "retry_after.honoured"]),
+    ("retry-storm", true, &["quiet.no_false_shed", "recovery.complete", "retries.bounded"]),
     ("short-burst", false, &["backlog.drain", "goodput.floor", "quiet.no_false_shed"]),
     ("slow-provider", true, &["retry_after.honoured"]),
-    ("steady-overload", true, &["quota.respected", "retry_after.honoured"]),
-    ("tiers", true, &["retry_after.honoured"]),
+    ("steady-overload", true, &["quota.respected", "retry_after.honoured", "shedding.boundary"]),
+    ("tiers", true, &["retry_after.honoured", "tiers.order"]),
+    ("unfair-tenant", true, &["fairness.tokens", "retry_after.honoured"]),
 ];
 
 fn path_of(name: &str) -> PathBuf {
@@ -166,9 +179,11 @@ scenarios! {
     mixed_deadlines => "mixed-deadlines",
     provider_429 => "provider-429",
     quiet_day => "quiet-day",
+    replicas => "replicas",
     retry_storm => "retry-storm",
     short_burst => "short-burst",
     slow_provider => "slow-provider",
     steady_overload => "steady-overload",
     tiers => "tiers",
+    unfair_tenant => "unfair-tenant",
 }

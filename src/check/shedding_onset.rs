@@ -106,7 +106,7 @@ fn compare(scene: &Scene<'_>, event: Span, forecast: &Expected, onset: &Onset) -
     // the bucket may hold just less than the largest request that waits for it
     let most = basis.largest_hold.get().max(hold);
     let shared = (bound as f64 * basis.least_share) as u64;
-    let over = others(scene, onset) * basis.largest_hold.get();
+    let over = others(scene, onset, shared) * basis.largest_hold.get();
     let deep = met + hold + slack > shared && met < bound + most + slack + over;
     let after = onset.sent.since(event.start).as_secs_f64();
     let excess = basis.tokens_at(basis.offered) - basis.drain.per_sec_f64();
@@ -156,8 +156,10 @@ fn further(scene: &Scene<'_>, onset: &Onset) -> u64 {
     basis.drain.whole_in(own.saturating_sub(basis.deadline).mul_f64(1.0 - basis.reserve))
 }
 
-/// How many of other kinds may come before the next of the kind that is refused first, but for one run in two thousand.
-fn others(scene: &Scene<'_>, onset: &Onset) -> u64 {
+/// How many of other kinds may come before the next of the kind that is refused first, but for one run in two thousand:
+/// a geometric number. Where tenants have lanes, those of the others grow until its own is full, which is a negative
+/// binomial number.
+fn others(scene: &Scene<'_>, onset: &Onset, lane: u64) -> u64 {
     let plan = scene.plan.as_in_event();
     let (strict, lanes) =
         plan.policy().map_or((false, false), |policy| (policy.tiers.strict, policy.share.separate()));
@@ -169,7 +171,13 @@ fn others(scene: &Scene<'_>, onset: &Onset) -> u64 {
             && (!lanes || class.tenant == first.tenant)
     };
     let part = plan.requests.mean(|class| f64::from(u8::from(alike(class))));
-    if part >= 1.0 || part <= 0.0 { 0 } else { (RARE.ln() / (1.0 - part).ln()).ceil() as u64 }
+    if part >= 1.0 || part <= 0.0 {
+        return 0;
+    }
+    let next = (RARE.ln() / (1.0 - part).ln()).ceil();
+    let full = (lane / onset.hold.get().max(1) + 1) as f64 * (1.0 - part);
+    let until_full = if lanes { full / part + SIGMAS * full.sqrt() / part } else { 0.0 };
+    next.max(until_full.ceil()) as u64
 }
 
 /// By how much longer than three standard deviations the late tail of a first passage is: that of an inverse Gaussian, whose

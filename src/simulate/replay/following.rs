@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Agreement, Replay};
 use crate::admission;
 use crate::measure::Closed;
+use crate::observe::{Outcome, Record};
 use crate::plan::Plan;
 
 /// A replay that is shown what ends in a run, wherever that is seen; all copies are one.
@@ -24,9 +25,8 @@ impl Following {
 
     /// Is shown something that has ended. After [`Self::finish`] it makes no difference.
     pub fn see(&self, closed: Closed<'_>) {
-        // a copy gets the answer of its original: the replay knows nothing of keys
         if let Closed::Request(record) = closed
-            && !record.attempt.is_copy()
+            && is_own(record)
             && let Some(replay) = self.0.lock().unwrap_or_else(PoisonError::into_inner).as_mut()
         {
             replay.see(record);
@@ -38,4 +38,12 @@ impl Following {
         let replay = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         replay.map(Replay::finish).unwrap_or_default()
     }
+}
+
+/// Whether an attempt was decided about by itself. The replay knows nothing of keys: a copy that got the answer of its
+/// original took no place, and one whose original had been refused was work like any other.
+const fn is_own(record: &Record) -> bool {
+    !record.attempt.is_copy()
+        || record.at_provider.is_some()
+        || matches!(record.outcome, Outcome::Shed | Outcome::Throttled)
 }
