@@ -19,6 +19,7 @@ use crate::measure::{Boundary, untold};
 use crate::plan::Plan;
 use crate::simulate::Agreement;
 use crate::units::Tokens;
+use crate::workload::Skew;
 
 pub(super) const KIND: Kind = Kind {
     id: "shedding.boundary",
@@ -47,15 +48,17 @@ fn judge(scene: &Scene<'_>) -> Finding {
         Some(_) => None,
     };
     let (applies, seen) = (silent(scene.plan).is_none(), outside.is_some());
-    let told = scene.agreement.filter(|agreement| agreement.compared() > 0).map(|it| beside(scene, it));
+    let astray = astray(scene.plan);
+    let agreement = scene.agreement.filter(|_| astray.is_none());
+    let told = agreement.filter(|agreement| agreement.compared() > 0).map(|it| beside(scene, it));
     let looks: Vec<Look> = outside.into_iter().chain(told).collect();
     match (&looks[..], silent(scene.plan)) {
-        ([], Some(why)) if scene.agreement.is_none() => draft.not_applicable(format!(
+        ([], Some(why)) if agreement.is_none() => draft.not_applicable(format!(
             "{why}, and {}",
-            if scene.live {
-                "no verdicts to compare with"
-            } else {
-                "in virtual time the verdicts are the policy's own"
+            match astray {
+                Some(astray) => astray,
+                None if scene.live => "no verdicts to compare with",
+                None => "in virtual time the verdicts are the policy's own",
             }
         )),
         ([], _) => nothing_met(scene, draft, applies && seen),
@@ -73,6 +76,21 @@ fn silent(plan: &Plan) -> Option<&'static str> {
     let classes = plan.requests.classes();
     let several = classes.iter().any(|class| class.tier != classes[0].tier);
     untold(plan).or_else(|| several.then_some("what is less important does not stand in the way"))
+}
+
+/// Why the policy's verdicts on what was recorded are not those it would have given, if they are not: what the gateway
+/// learned from its provider, or went by, is more than the records tell.
+fn astray(plan: &Plan) -> Option<&'static str> {
+    let classes = plan.requests.classes();
+    let reasons = [
+        (!plan.provider.faults.is_empty(), "what a faulty provider makes a gateway believe is not recorded"),
+        (
+            classes.iter().any(|class| class.duplicates.get() > 0.0),
+            "of a request that is sent twice only one has a verdict",
+        ),
+        (classes.iter().any(|class| class.clock != Skew::None), "what callers' clocks say is not recorded"),
+    ];
+    reasons.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)
 }
 
 fn nothing_met(scene: &Scene<'_>, draft: Draft, seen: bool) -> Finding {

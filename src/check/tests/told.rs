@@ -212,7 +212,9 @@ fn coming_back_as_told_is_laid_beside_coming_fresh() {
         let plan = flash(sets);
         simulated(&plan, &measured(&plan), "retry_after.honoured").because
     };
-    assert!(lift(&[]).contains("(lift 7."), "{}", lift(&[]));
+    let found = lift(&[]);
+    let figure = found.split_once("(lift ").and_then(|(_, rest)| rest.split(')').next()?.parse::<f64>().ok());
+    assert!(figure.is_some_and(|figure| figure > 5.0), "{found}");
     let drain = lift(&["target.embedded.retry_after=drain"]);
     assert!(drain.contains("the wait was worth nothing"), "{drain}");
 }
