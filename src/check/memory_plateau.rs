@@ -1,6 +1,7 @@
 //! Memory stands still while the queue stands at its bound: nothing is left behind by the requests that come and go.
 //!
-//! From the forecast onset to the end of the event the target's memory is set against the requests that had come in
+//! From the forecast onset (or, where the mix changes or deadlines differ, from when all have filled their places) to the
+//! end of the event the target's memory is set against the requests that had come in
 //! until then, second by second. The seconds are gathered into at most 24 blocks, of each of which the median counts;
 //! the slope is that of Theil and Sen (the median of the slopes of all pairs), and its 95 % interval that of Sen (1968),
 //! from the variance of Kendall's statistic. Of the growth at the lower end 256 KiB are an allocator's, which takes
@@ -11,10 +12,13 @@
 //! says: with a limit of 50 bytes, and memory that is otherwise even, 100 bytes take 5,300 requests; 210,000 where
 //! promises are kept; 1 kB takes 280.
 
+use std::time::Duration;
+
 use super::{Finding, Kind, Scene, Standard, words};
 use crate::admission::MOST_PROMISES;
-use crate::plan::TargetKind;
+use crate::plan::{Plan, TargetKind};
 use crate::units::{Bytes, Moment};
+use crate::workload::Span;
 
 pub(super) const KIND: Kind = Kind {
     id: "memory.plateau",
@@ -54,7 +58,8 @@ fn judge(scene: &Scene<'_>) -> Finding {
     let Some((event, onset)) = frame.event.zip(scene.forecast.onset) else {
         return draft.not_applicable("its queue is not forecast to reach its bound");
     };
-    let from = Moment::from_nanos(event.start.as_nanos() + (onset.after_s * 1e9) as u64);
+    let from = event.start + Duration::try_from_secs_f64(onset.after_s).unwrap_or(Duration::MAX);
+    let from = from.max(settled(scene.plan, event)) + filling(scene.plan);
     if frame.whole_windows(from, event.end) < FEWEST {
         return draft.not_applicable(format!(
             "its queue stands at its bound for {}, too short for a slope",
@@ -82,6 +87,26 @@ fn judge(scene: &Scene<'_>) -> Finding {
         bytes(sees)
     );
     draft.judged(sure <= limit, slope.median, limit, because)
+}
+
+/// When callers of another mix, with bodies of another size, have taken the places of those before them.
+fn settled(plan: &Plan, event: Span) -> Moment {
+    let phases: Vec<_> = plan.load.spans().filter(|(_, span)| event.contains(span.start)).collect();
+    let changed =
+        phases.windows(2).filter(|pair| pair[0].0.mix != pair[1].0.mix).map(|pair| pair[1].1.start).last();
+    let longest = plan.requests.classes().iter().map(|class| class.deadline).max().unwrap_or_default();
+    changed.map_or(event.start, |at| at + longest)
+}
+
+/// How much later than those of the shortest deadline, who are refused first, those of the longest have filled their part.
+fn filling(plan: &Plan) -> Duration {
+    let deadlines = || plan.requests.classes().iter().map(|class| class.deadline);
+    let longest = deadlines().max().unwrap_or_default();
+    if plan.policy().is_some_and(|policy| policy.share.separate()) {
+        // a lane whose tenant sends little more than its share takes long
+        return longest;
+    }
+    longest.saturating_sub(deadlines().min().unwrap_or_default())
 }
 
 /// `12 bytes`, `-3 bytes`, `1,024 bytes`

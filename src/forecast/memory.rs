@@ -37,7 +37,8 @@ impl Memory {
     /// largest body, o what a request needs besides, and t the longest a refusal may take.
     pub(super) fn of(plan: &Plan, basis: &Basis, bound: &QueueBound) -> Self {
         let hold = basis.smallest_hold.get().max(1);
-        let waiting = bound.with_margin.tokens / hold + 1;
+        let may_wait = bound.with_margin.tokens.saturating_add(more_patient(plan, basis));
+        let waiting = may_wait / hold + 1;
         let flying =
             (basis.served * basis.service.as_secs_f64()).ceil() as u64 + basis.burst.get() / hold + 1;
         let refusing = (basis.offered * plan.expect.refusal.fast_within.as_secs_f64()).ceil() as u64;
@@ -55,11 +56,21 @@ impl Memory {
             .saturating_add(refusing.saturating_mul(PER_REQUEST))
             .saturating_add(ALLOCATOR);
         Self {
-            queue_bytes: (bound.with_margin.tokens / hold).saturating_mul(body),
+            queue_bytes: (may_wait / hold).saturating_mul(body),
             growth_bytes,
             ceiling_bytes: growth_bytes.saturating_add(NOMINAL_BASELINE.get()),
         }
     }
+}
+
+/// What those of the longest deadline may put into the queue beyond where those of the shortest are refused: r times what
+/// their deadlines differ by. Nothing under a bound that does not follow from the deadline.
+fn more_patient(plan: &Plan, basis: &Basis) -> u64 {
+    if plan.policy().is_some_and(|policy| policy.bound.name() != "deadline") {
+        return 0;
+    }
+    let longest = plan.requests.classes().iter().map(|class| plan.believed(class)).max().unwrap_or_default();
+    basis.drain.whole_in(longest.saturating_sub(basis.deadline))
 }
 
 #[cfg(test)]
