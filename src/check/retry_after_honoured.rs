@@ -1,7 +1,8 @@
 //! A caller who waits exactly the announced time and returns once is served.
 //!
 //! Judged by probes that were due back inside the overload, where a promise is hard to keep: the lower end of Wilson's
-//! 95 % interval of the kept share is at least 80 %. Those that return after it are served by anyone, and shown apart.
+//! 95 % interval of the kept share is at least 80 %. It is broken where the upper end is not; between the two there were
+//! too few to tell. Those that return after it are served by anyone, and shown apart.
 //!
 //! Shown as well is the lift: the kept share over that of fresh callers in the same seconds. Near one, waiting as told was
 //! worth nothing.
@@ -42,7 +43,7 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if refusals.announced.count() == 0 {
         return draft.not_applicable("no refusal announced a time to wait");
     }
-    let Some(at_least) = returns.inside.at_least() else {
+    let Some((at_least, at_most)) = returns.inside.at_least().zip(returns.inside.at_most()) else {
         return draft.no_data(format!(
             "no probe was due back inside the overload ({} after it, {} kept): announced were {} s at the median",
             returns.after.returned,
@@ -66,6 +67,14 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if at_least < limit && refusals.distinct() == 1 {
         let only = refusals.announced.min().unwrap_or(0);
         because = format!("{because}; every refusal announced {only} s, whatever the state");
+    }
+    if at_least < limit && at_most >= limit {
+        let open = format!(
+            "{because}; that is between {} and {}",
+            words::percent(at_least),
+            words::percent(at_most)
+        );
+        return draft.no_data(format!("{open}: too few to tell"));
     }
     draft
         .judged(at_least >= limit, at_least, limit, because)

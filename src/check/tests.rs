@@ -87,7 +87,7 @@ const BROKEN: &[(&str, Spoil)] = &[
         each_shed(m, 5_000..5_001, |r| r.retry_after = Some(RetryAfter::Unreadable("soon".into())));
     }),
     ("retry_after.honoured", |_, m| {
-        for seq in 0..15 {
+        for seq in 0..40 {
             let mut record = record(seq, 5_000, 1, Outcome::Shed);
             (record.attempt.nth, record.probe) = (1, true);
             m.record(&record);

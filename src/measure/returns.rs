@@ -24,13 +24,23 @@ impl Tally {
     /// The lower end of the 95 % interval of the kept share by Wilson's score, which holds for small numbers and for
     /// shares near one; `None` without a probe.
     pub fn at_least(&self) -> Option<f64> {
+        self.interval().map(|(least, _)| least)
+    }
+
+    /// The upper end of that interval.
+    pub fn at_most(&self) -> Option<f64> {
+        self.interval().map(|(_, most)| most)
+    }
+
+    fn interval(&self) -> Option<(f64, f64)> {
         /// The 97.5 % quantile of the normal distribution.
         const Z: f64 = 1.959_964;
         (self.returned > 0).then(|| {
             let n = self.returned as f64;
             let share = self.kept as f64 / n;
             let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
-            ((share + Z * Z / (2.0 * n) - spread) / (1.0 + Z * Z / n)).max(0.0)
+            let end = |spread: f64| (share + Z * Z / (2.0 * n) + spread) / (1.0 + Z * Z / n);
+            (end(-spread).max(0.0), end(spread).min(1.0))
         })
     }
 }
@@ -85,6 +95,9 @@ mod tests {
             |got: Option<f64>, want: f64| assert!((got.unwrap() - want).abs() < 5e-4, "{got:?} {want}");
         close(at_least(20, 20), 0.8389);
         close(at_least(65, 65), 0.9442);
+        let at_most = |kept, returned| Tally { returned, kept }.at_most();
+        close(at_most(0, 20), 0.1611);
+        close(at_most(36, 39), 0.9735);
         close(at_least(49, 54), 0.8007);
         close(at_least(2, 40), 0.0138);
         close(at_least(0, 40), 0.0);
