@@ -92,8 +92,11 @@ fn judge(scene: &Scene<'_>) -> Finding {
 /// When callers of another mix, with bodies of another size, have taken the places of those before them.
 fn settled(plan: &Plan, event: Span) -> Moment {
     let phases: Vec<_> = plan.load.spans().filter(|(_, span)| event.contains(span.start)).collect();
-    let changed =
-        phases.windows(2).filter(|pair| pair[0].0.mix != pair[1].0.mix).map(|pair| pair[1].1.start).last();
+    let changed = phases
+        .windows(2)
+        .filter(|pair| pair[0].0.mix != pair[1].0.mix)
+        .map(|pair| pair[1].1.start)
+        .next_back();
     let longest = plan.requests.classes().iter().map(|class| class.deadline).max().unwrap_or_default();
     changed.map_or(event.start, |at| at + longest)
 }
