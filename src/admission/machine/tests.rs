@@ -171,3 +171,60 @@ fn what_was_not_used_is_given_back_and_what_was_is_charged() {
     feed(&mut machine, 60_000, Event::Wake);
     assert_eq!((machine.gauge().held, machine.gauge().unknown), (Tokens::ZERO, 0), "until its lease ends");
 }
+
+#[test]
+fn callers_who_leave_their_calls_show_how_long_answers_take_at_least() {
+    let mut machine = machine("fifo", true);
+    assert_eq!(machine.gauge().service, Duration::from_secs(1));
+    // each is forwarded at once, and leaves before its answer has come
+    for id in 0..3 {
+        let began = id * 5_000;
+        assert_eq!(forwarded(&arrive(&mut machine, id, began, 100)), [id]);
+        feed(&mut machine, began + 4_000, Event::Left { id: Id(id) });
+    }
+    assert_eq!(machine.gauge().service, Duration::from_secs(4), "the third slowest of the last 200");
+    arrive(&mut machine, 3, 20_000, 100);
+    feed(&mut machine, 20_500, Event::Left { id: Id(3) });
+    assert_eq!(machine.gauge().service, Duration::from_secs(4), "who leaves early has seen nothing");
+}
+
+#[test]
+fn promises_are_kept_by_lanes_where_tenants_have_theirs() {
+    use crate::admission::testing::read;
+    let with = |share: &str| Config {
+        tenants: vec![read("{ name: a, weight: 3 }"), read("{ name: b, weight: 1 }")],
+        share: read(share),
+        retry_after: read("{ appointment: { reserve: 0.25, returning: { start: 1, learn: false } } }"),
+        ..config("fifo", true)
+    };
+    // tenant a is refused twenty requests of 100 tokens, and then one of `tenant`: what that is told, in seconds
+    let told = |config: &Config, tenant: u16| {
+        let mut machine = Admission::new(config, Moment::ZERO);
+        let mut refused = |id: u64, tenant: u16| {
+            let ask = Ask {
+                id: Id(id),
+                caller: id,
+                prompt: Tokens::new(100),
+                max_output: Tokens::ZERO,
+                bytes: Bytes::new(100),
+                deadline: Moment::from_secs(10),
+                tenant: TenantId(tenant),
+                tier: 1,
+                operation: None,
+            };
+            machine.appoint(Moment::ZERO, &ask, Duration::ZERO).unwrap().as_secs()
+        };
+        (0..20).for_each(|id| {
+            refused(id, 0);
+        });
+        refused(20, tenant)
+    };
+    // 2,100 tokens at a reserve of 250 a second are 8.4 s, and up to a tenth more
+    let together = with("none");
+    assert!((9..=10).contains(&told(&together, 0)), "{}", told(&together, 0));
+    assert_eq!(told(&together, 0), told(&together, 1));
+    // three quarters of it are a's own; b has promised nothing yet
+    let apart = with("{ drr: { quantum: 100 } }");
+    assert!((12..=13).contains(&told(&apart, 0)), "{}", told(&apart, 0));
+    assert!(told(&apart, 1) <= 2, "{}", told(&apart, 1));
+}

@@ -1,7 +1,7 @@
 use super::*;
 use crate::provider::wire::openai::OpenAi;
 use crate::provider::{Charge, Count, Engine, Law, Quota, Service, Slots, Strain};
-use crate::units::{Rate, Window};
+use crate::units::{Rate, Share, Window};
 
 /// Tokens of the first account that could be used at once.
 fn left(provider: &Provider) -> u64 {
@@ -253,4 +253,26 @@ fn a_call_above_the_burst_is_refused_for_good() {
     let call = Call { max_output: Tokens::new(4_000), ..CALL };
     let most = Tokens::new(3_000);
     assert_eq!(provider().call(Moment::ZERO, call), Answer::TooLarge { wanted: Tokens::new(4_800), most });
+}
+
+/// What a gateway is refused while a fault has taken some of the quota says nothing of how it keeps to the whole.
+#[test]
+fn a_refusal_is_the_faults_while_it_takes_some_of_the_quota() {
+    let fault = |at, what| Fault { at: Duration::from_secs(at), lasts: Duration::from_secs(10), what };
+    let less = What::Capacity(Ratio::parse("1/2").unwrap());
+    let errors = What::Errors { status: 500, share: Share::new(0.25).unwrap(), retry_after: None };
+    let both = Config { faults: vec![fault(10, less), fault(15, errors)], ..config() };
+    let parts = |secs| {
+        let at = Moment::from_secs(secs);
+        [both.granted_at(at), both.part_at(at)].map(|part| (part * 1_000.0) as u32)
+    };
+    let all = [9, 10, 15, 20, 25].map(parts);
+    assert_eq!(all, [[1_000, 1_000], [500, 500], [500, 375], [1_000, 750], [1_000, 1_000]]);
+    assert_eq!(both.turns(), [10, 15, 20, 25].map(Moment::from_secs));
+    let mut provider = Provider::new(&Config { faults: vec![fault(10, less)], ..config() }, Moment::ZERO);
+    let mut refused = |secs| {
+        let calls: Vec<_> = (0..5).map(|_| provider.call(Moment::from_secs(secs), CALL)).collect();
+        calls.iter().find(|answer| matches!(answer, Answer::Refused { .. })).map(Answer::is_faulty)
+    };
+    assert_eq!([refused(5), refused(12), refused(25)], [Some(false), Some(true), Some(false)]);
 }
