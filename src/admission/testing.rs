@@ -1,6 +1,7 @@
 //! Help for the tests of this layer: policies from their text form.
 
-use crate::units::{Faults, Node, Place, Read, Reader, Value};
+use super::{Ask, Id, TenantId};
+use crate::units::{Bytes, Faults, Moment, Node, Place, Read, Reader, Tokens, Value};
 
 /// Reads a value from a text in the flow form of YAML: `{ requests: 10 }`, `[deadline, none]`, `fifo`.
 pub(crate) fn read<T: Read>(text: &str) -> T {
@@ -52,4 +53,19 @@ pub(crate) fn config(text: &str) -> super::Config {
     let config = Reader::root(&node, &faults).map().and_then(|mut map| super::Config::read(&mut map, None));
     let faults = faults.into_sorted();
     config.unwrap_or_else(|| panic!("{text}: {faults:?}"))
+}
+
+/// A request of 100 tokens that has five seconds.
+pub(crate) fn ask(ms: u64, id: u64) -> Ask {
+    Ask {
+        id: Id(id),
+        caller: id,
+        prompt: Tokens::new(50),
+        max_output: Tokens::new(50),
+        bytes: Bytes::new(100),
+        deadline: Moment::from_millis(ms + 5_000),
+        tenant: TenantId(0),
+        tier: 1,
+        operation: None,
+    }
 }

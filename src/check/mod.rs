@@ -203,6 +203,21 @@ impl Scene<'_> {
         }
     }
 
+    /// The draft, where waits were announced to a crowd; if not, what is to be said instead.
+    fn told_a_crowd(&self, draft: Draft) -> Result<Draft, Box<Finding>> {
+        let refusals = &self.measures.refusals;
+        if refusals.refused == 0 {
+            return Err(Box::new(self.nobody_refused(draft)));
+        }
+        if refusals.announced.count() == 0 {
+            return Err(Box::new(draft.not_applicable("no refusal announced a time to wait")));
+        }
+        match self.no_crowd() {
+            Some(why) => Err(Box::new(draft.not_applicable(why))),
+            None => Ok(draft),
+        }
+    }
+
     /// Why a crowd of refused callers cannot be judged: too few of them were forecast.
     fn no_crowd(&self) -> Option<String> {
         /// Fewer say nothing about how they are spread.

@@ -42,15 +42,10 @@ fn judge(scene: &Scene<'_>) -> Finding {
             words::percent(limit)
         )
     });
-    if measures.refusals.refused == 0 {
-        return scene.nobody_refused(draft);
-    }
-    if measures.refusals.announced.count() == 0 {
-        return draft.not_applicable("no refusal announced a time to wait");
-    }
-    if let Some(why) = scene.no_crowd() {
-        return draft.not_applicable(why);
-    }
+    let draft = match scene.told_a_crowd(draft) {
+        Ok(draft) => draft,
+        Err(finding) => return *finding,
+    };
     let probing = |class: &Class| class.weight > 0 && class.on_refusal == OnRefusal::GiveUp;
     if kept && (scene.plan.probes.every == 0 || !scene.plan.requests.classes().iter().any(probing)) {
         return draft.not_applicable("the plan has no probes, and so nobody for whom something is kept");

@@ -32,17 +32,12 @@ fn judge(scene: &Scene<'_>) -> Finding {
         words::number(limit)
     ));
     let measures = scene.measures;
-    if measures.refusals.refused == 0 {
-        return scene.nobody_refused(draft);
-    }
-    if measures.refusals.announced.count() == 0 {
-        return draft.not_applicable("no refusal announced a time to wait");
-    }
+    let draft = match scene.told_a_crowd(draft) {
+        Ok(draft) => draft,
+        Err(finding) => return *finding,
+    };
     if scene.nobody_heeds() {
         return draft.not_applicable("no caller comes back as told");
-    }
-    if let Some(why) = scene.no_crowd() {
-        return draft.not_applicable(why);
     }
     let predicted = Predicted::of(scene);
     let scarce = measures.told.tellings().filter(|(_, telling)| !telling.throttled);

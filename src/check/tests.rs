@@ -17,9 +17,19 @@ type Spoil = fn(&mut Plan, &mut Measures);
 /// One way in which we are at fault ourselves.
 type OurFault = fn(&mut Measures);
 
+/// What a check says of a run with sockets.
 fn judged(plan: &Plan, measures: &Measures, id: &str) -> Finding {
+    found(plan, measures, true, id)
+}
+
+/// What a check says of a run in virtual time.
+fn simulated(plan: &Plan, measures: &Measures, id: &str) -> Finding {
+    found(plan, measures, false, id)
+}
+
+fn found(plan: &Plan, measures: &Measures, live: bool, id: &str) -> Finding {
     let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live: true, setting: None };
+    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live, setting: None };
     find(id).unwrap_or_else(|| panic!("{id}")).judge(&scene)
 }
 
@@ -314,37 +324,20 @@ fn a_foreign_target_has_a_ceiling_only_where_the_plan_names_one() {
 #[test]
 fn in_virtual_time_sockets_and_memory_do_not_apply() {
     let plan = smoke().plan();
-    let (measures, forecast) = (healthy(&plan), Forecast::of(&plan));
-    let scene = Scene {
-        plan: &plan,
-        forecast: &forecast,
-        measures: &measures,
-        agreement: None,
-        live: false,
-        setting: None,
-    };
+    let measures = healthy(&plan);
     for id in ["target.alive", "shedding.fast", "memory.ceiling", "memory.plateau"] {
-        assert_eq!(find(id).unwrap().judge(&scene).verdict, Verdict::NotApplicable, "{id}");
+        assert_eq!(simulated(&plan, &measures, id).verdict, Verdict::NotApplicable, "{id}");
     }
-    assert_eq!(find("shedding.onset").unwrap().judge(&scene).verdict, Verdict::Pass);
+    assert_eq!(simulated(&plan, &measures, "shedding.onset").verdict, Verdict::Pass);
 }
 
 #[test]
 fn the_first_shed_may_meet_either_neighbour_of_the_bound() {
     let plan = smoke().plan();
-    let forecast = Forecast::of(&plan);
     for (met, passes) in [(36, false), (37, true), (38, true), (39, false)] {
         let mut measures = healthy(&plan);
         measures.onset.as_mut().unwrap().depth_met = depth(met);
-        let scene = Scene {
-            plan: &plan,
-            forecast: &forecast,
-            measures: &measures,
-            agreement: None,
-            live: false,
-            setting: None,
-        };
-        let finding = find("shedding.onset").unwrap().judge(&scene);
+        let finding = simulated(&plan, &measures, "shedding.onset");
         assert_eq!(finding.verdict == Verdict::Pass, passes, "{met}: {}", finding.because);
         assert!(finding.because.contains("predicted 37 or 38"), "{}", finding.because);
         assert_eq!(finding.measured, Some(met as f64));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::admission::testing::node;
+use crate::admission::testing::{ask, node};
 use crate::admission::{Ask, Deployed, Effect, Event, Failure, Gauge, Id, Operation, TenantId};
 use crate::units::{Faults, Moment, Tokens};
 
@@ -15,21 +15,6 @@ fn read(text: &str) -> (Option<Config>, Vec<String>) {
 fn config(more: &str, faults: &str) -> Config {
     let (config, said) = read(&format!("{{ {POLICY}, {more} faults: [{faults}] }}"));
     config.unwrap_or_else(|| panic!("{said:?}"))
-}
-
-/// A request of 100 tokens that has five seconds.
-fn ask(ms: u64, id: u64) -> Ask {
-    Ask {
-        id: Id(id),
-        caller: id,
-        prompt: Tokens::new(50),
-        max_output: Tokens::new(50),
-        bytes: Bytes::new(100),
-        deadline: Moment::from_millis(ms + 5_000),
-        tenant: TenantId(0),
-        tier: 1,
-        operation: None,
-    }
 }
 
 fn arrives(ms: u64, id: u64) -> (u64, Event) {

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::admission::testing::node;
-use crate::admission::{Deployed, Operation, TenantId};
+use crate::admission::testing::{ask, node};
+use crate::admission::{Deployed, Operation};
 use crate::units::{Faults, Reader, Tokens};
 
 fn config(more: &str) -> Config {
@@ -12,21 +12,6 @@ fn config(more: &str) -> Config {
     let (node, faults) = (node(&format!("{{ {policy} {more} }}")), Faults::default());
     let config = Reader::root(&node, &faults).map().and_then(|mut map| Config::read(&mut map, None));
     config.unwrap_or_else(|| panic!("{:?}", faults.into_sorted()))
-}
-
-/// A request of 100 tokens that has five seconds.
-fn ask(ms: u64, id: u64) -> Ask {
-    Ask {
-        id: Id(id),
-        caller: id,
-        prompt: Tokens::new(50),
-        max_output: Tokens::new(50),
-        bytes: Bytes::new(100),
-        deadline: Moment::from_millis(ms + 5_000),
-        tenant: TenantId(0),
-        tier: 1,
-        operation: None,
-    }
 }
 
 struct Gateway(Deployed);

@@ -14,12 +14,6 @@ fn plan(text: &str, sets: &[&str]) -> Plan {
     crate::plan::parse(text, &sets, &|_| None).unwrap_or_else(|faults| panic!("{faults:?}")).plan
 }
 
-fn simulated(plan: &Plan, measures: &Measures, id: &str) -> Finding {
-    let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live: false, setting: None };
-    find(id).unwrap_or_else(|| panic!("{id}")).judge(&scene)
-}
-
 /// What a check says of a run of `plan` as it is declared.
 fn as_declared(plan: &Plan, id: &str) -> Finding {
     let (measures, _) = simulate::measure(plan, plan.policy().unwrap());

@@ -15,12 +15,6 @@ fn measured(plan: &Plan) -> Measures {
     simulate::measure(plan, plan.policy().unwrap()).0
 }
 
-fn simulated(plan: &Plan, measures: &Measures, id: &str) -> Finding {
-    let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live: false, setting: None };
-    find(id).unwrap_or_else(|| panic!("{id}")).judge(&scene)
-}
-
 /// Everyone comes back as told, so waits grow to minutes.
 const LONG: &str = "rehearsal.probes.every=1";
 
