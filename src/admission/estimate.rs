@@ -64,11 +64,18 @@ impl ServiceTime {
 /// How much is held for each token that is used: the mean hold over the mean use of the latest answers, at least 1.
 ///
 /// Where unused tokens are given back, a queue counted in holds drains this much faster than the quota fills.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct HoldFactor {
     ring: VecDeque<(u64, u64)>,
     held: u64,
     used: u64,
+    factor: f64,
+}
+
+impl Default for HoldFactor {
+    fn default() -> Self {
+        Self { ring: VecDeque::new(), held: 0, used: 0, factor: 1.0 }
+    }
 }
 
 impl HoldFactor {
@@ -85,14 +92,13 @@ impl HoldFactor {
         self.ring.push_back((hold, used));
         self.held += hold;
         self.used += used;
+        let spared = self.used < self.held;
+        self.factor = if spared { (self.held as f64 / self.used.max(1) as f64).min(100.0) } else { 1.0 };
     }
 
     /// The factor; exactly 1 while nothing is given back, at most 100.
-    pub(crate) fn get(&self) -> f64 {
-        if self.used >= self.held {
-            return 1.0;
-        }
-        (self.held as f64 / self.used.max(1) as f64).min(100.0)
+    pub(crate) const fn get(&self) -> f64 {
+        self.factor
     }
 }
 

@@ -77,13 +77,13 @@ impl Timers {
 
     /// What happens next, and when, if that is not after `limit`.
     pub(super) fn peek(&mut self, limit: Moment, here: impl Fn(Id) -> bool) -> Option<(Moment, Due)> {
-        let answer = self.answers.front().copied();
-        let other = self.heap.peek().map(|Reverse(timer)| *timer);
+        let due = |timer: &&(Moment, Due)| timer.0 <= limit;
+        let answer = self.answers.front().filter(due);
+        let other = self.heap.peek().map(|Reverse(timer)| timer).filter(due);
         let mut soonest = match (answer, other) {
-            (Some(answer), Some(other)) => Some(answer.min(other)),
-            (answer, other) => answer.or(other),
-        }
-        .filter(|(at, _)| *at <= limit);
+            (Some(answer), Some(other)) => Some(*answer.min(other)),
+            (answer, other) => answer.or(other).copied(),
+        };
         for (_, row) in &mut self.rows {
             while let Some((at, id)) = row.front().copied().filter(|(at, _)| *at <= limit) {
                 if here(id) {

@@ -12,7 +12,7 @@ use crate::measure::Holds;
 use crate::observe::{self, Answer, Attempt, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
-use crate::units::{Dense, Moment, Tokens};
+use crate::units::{Dense, Moment, Newest, Tokens};
 use crate::workload::{
     Allowance, Arrival, ClassId, Cohort, Copies, OnRefusal, Schedule, Signs, Sizes, stream,
 };
@@ -50,7 +50,7 @@ pub(super) struct World<'a, See> {
     pub(super) now: Moment,
     last: Moment,
     next_id: u64,
-    pub(super) open: Dense<Open>,
+    pub(super) open: Newest<Open>,
     pub(super) timers: Timers,
     wake: Option<Moment>,
     effects: Vec<Effect>,
@@ -80,7 +80,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
             now: Moment::ZERO,
             last: plan.load.end(),
             next_id: 0,
-            open: Dense::default(),
+            open: Newest::default(),
             timers: Timers::new(classes.iter().map(|class| class.patience)),
             effects: Vec::new(),
             ended: Ended { at: Moment::ZERO, censored: 0, events: 0, held: Holds::default() },

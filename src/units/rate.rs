@@ -132,8 +132,9 @@ impl Rate {
     /// How long `n` things take at this rate, rounded up: exact for every `n`, nothing accumulates.
     pub fn time_for(self, n: u64) -> Duration {
         if let Some(product) = n.checked_mul(self.per) {
-            // nearly always: a division of half the width takes a tenth of the time
-            return Duration::from_nanos(product.div_ceil(self.count));
+            // nearly always: a division of half the width takes a tenth of the time, and none less
+            let nanos = if self.count == 1 { product } else { product.div_ceil(self.count) };
+            return Duration::from_nanos(nanos);
         }
         let nanos = (u128::from(n) * u128::from(self.per)).div_ceil(u128::from(self.count));
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -107,9 +107,11 @@ impl Class {
     /// Bytes of the text of a prompt of so many tokens: the first so many words of the longest, in which the i-th word of
     /// n ends where i of n equal parts end.
     pub fn bytes_of(&self, prompt: Tokens) -> Bytes {
-        let (bytes, words) =
-            (u128::from(self.most_bytes().get()), u128::from(self.prompt.most().get().max(1)));
-        let end = (bytes + 1) * u128::from(prompt.get()) / words;
+        let (bytes, words) = (self.most_bytes(), self.prompt.most().get().max(1));
+        if prompt.get() == words {
+            return bytes;
+        }
+        let end = u128::from(bytes.get() + 1) * u128::from(prompt.get()) / u128::from(words);
         Bytes::new(u64::try_from(end).unwrap_or(u64::MAX).saturating_sub(1))
     }
 }

@@ -63,11 +63,25 @@ pub struct Schedule {
     round: std::vec::IntoIter<ClassId>,
     /// Where a trace is played: how far.
     playback: Playback,
+    source: Source,
+}
+
+/// What tells when the next caller comes.
+#[derive(Debug, Clone, Copy)]
+enum Source {
+    Offsets,
+    Rounds,
+    Trace,
 }
 
 impl Schedule {
     /// The schedule of `load` over `mix`.
     pub fn new(load: &Load, mix: &Mix) -> Self {
+        let source = match &load.arrivals {
+            process if process.trace().is_some() => Source::Trace,
+            process if process.rounds().is_some() => Source::Rounds,
+            _ => Source::Offsets,
+        };
         Self {
             arrivals: stream::of(load.seed, stream::ARRIVALS),
             classes: stream::of(load.seed, stream::CLASSES),
@@ -82,6 +96,7 @@ impl Schedule {
             carry: Carry::default(),
             round: Vec::new().into_iter(),
             playback: Playback::default(),
+            source,
         }
     }
 }
@@ -153,7 +168,10 @@ impl Schedule {
     fn arrival(&mut self, due: Moment, class: ClassId, row: Option<Row>) -> Arrival {
         let seq = self.seq;
         self.seq += 1;
-        let row = row.or_else(|| self.load.arrivals.trace()?.any_row(seq));
+        let row = match self.source {
+            Source::Trace => row.or_else(|| self.load.arrivals.trace()?.any_row(seq)),
+            Source::Offsets | Source::Rounds => None,
+        };
         Arrival { seq, due, class, sizes: self.mix.class(class).sizes(self.load.seed, seq, row) }
     }
 
@@ -170,12 +188,10 @@ impl Iterator for Schedule {
     type Item = Arrival;
 
     fn next(&mut self) -> Option<Arrival> {
-        if self.load.arrivals.trace().is_some() {
-            self.next_of_trace()
-        } else if self.load.arrivals.rounds().is_some() {
-            self.next_in_rounds()
-        } else {
-            self.next_spaced()
+        match self.source {
+            Source::Offsets => self.next_spaced(),
+            Source::Rounds => self.next_in_rounds(),
+            Source::Trace => self.next_of_trace(),
         }
     }
 }

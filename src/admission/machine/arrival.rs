@@ -6,9 +6,9 @@ use super::{Admission, draw};
 use crate::admission::bounds::{Excess, Scene};
 use crate::admission::config::{Counts, Duplicates, WhenFull};
 use crate::admission::desk::Seen;
-use crate::admission::queue::{Standing, Waiting};
+use crate::admission::queue::{Standing, Waiting, at_whole_rate};
 use crate::admission::{Ask, Effect, Expiry, Id, retry_after};
-use crate::units::{Bytes, Moment, Tokens, span_of};
+use crate::units::{Bytes, Moment, Tokens};
 
 /// How many may give way to one newcomer.
 const MOST_EVICTED: usize = 1_000;
@@ -19,8 +19,8 @@ pub(super) enum Verdict {
     Forward,
     /// It waits, these giving way.
     Admit(Vec<Id>),
-    /// It is refused; it would have fitted after this time if nobody else came.
-    Shed(Duration),
+    /// It is refused; it would have fitted after so many seconds if nobody else came.
+    Shed(f64),
 }
 
 impl Admission {
@@ -167,7 +167,8 @@ impl Admission {
             ask.deadline.since(now).saturating_sub(self.service.get()).saturating_sub(self.config.margin);
         let requests = self.queue.len() as u64 + 1;
         let tokens = self.queue.tokens() + ask.hold();
-        let mean = Tokens::new(tokens.get() / requests);
+        let mean =
+            if self.ledger.is_of_tokens() { Tokens::ZERO } else { Tokens::new(tokens.get() / requests) };
         let factor = self.factor.get();
         let level = self.ledger.level(mean);
         let to_come = self.ledger.supply(slack, mean, self.service.mean()) - level;
@@ -205,28 +206,30 @@ impl Admission {
         lower.map(move |victim| (victim, one_line)).chain(own.map(|victim| (victim, true)))
     }
 
-    fn time_to_clear(&self, excess: Excess, drain: f64) -> Duration {
-        let waiting = (self.queue.len() as f64).max(1.0);
-        let tokens = self.queue.tokens().get() as f64;
-        let bytes = (self.queue.bytes().get() as f64).max(1.0);
-        let by_requests = excess.requests as f64 * tokens / waiting;
-        let by_bytes = excess.bytes.get() as f64 * tokens / bytes;
-        let most = (excess.tokens.get() as f64).max(by_requests).max(by_bytes);
-        span_of(most / drain)
+    fn time_to_clear(&self, excess: Excess, drain: f64) -> f64 {
+        let mut most = excess.tokens.get() as f64;
+        if excess.requests > 0 || excess.bytes > Bytes::ZERO {
+            let tokens = self.queue.tokens().get() as f64;
+            let by_requests = excess.requests as f64 * tokens / (self.queue.len() as f64).max(1.0);
+            let by_bytes = excess.bytes.get() as f64 * tokens / (self.queue.bytes().get() as f64).max(1.0);
+            most = most.max(by_requests).max(by_bytes);
+        }
+        most / drain
     }
 
     /// What a refused caller is told, and the promise that makes.
-    pub(super) fn appoint(&mut self, now: Moment, ask: &Ask, until_room: Duration) -> Option<Duration> {
+    pub(super) fn appoint(&mut self, now: Moment, ask: &Ask, until_room: f64) -> Option<Duration> {
         let reserve = self.reserve;
         let (lane, share) = self.lane(ask.tenant);
         let promises = &self.promises[lane];
+        let promised = promises.open() + ask.hold();
         let scene = retry_after::Scene {
             drain: self.ledger.drain(ask.hold(), self.service.mean()) * self.factor.get(),
             waiting: self.queue.tokens(),
             until_room,
             // seen at the whole drain rate, as all else here
-            promised: Tokens::new(((promises.open() + ask.hold()).get() as f64 / share) as u64),
-            returning: reserve.map_or(0.0, |reserve| promises.returning(&reserve)),
+            promised: at_whole_rate(promised, share),
+            returning: promises.returning(),
             draw: draw(ask.caller, 0),
         };
         let told = self.config.retry_after.announce(&scene)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Admission, Flying, draw};
 use crate::admission::queue::Waiting;
 use crate::admission::{Ask, Effect, Expiry, Failure, Id};
-use crate::units::{Bytes, Moment, Tokens, span_of};
+use crate::units::{Bytes, Moment, Tokens};
 
 /// How long forwarding rests at least after a refusal by the provider.
 const REST: Duration = Duration::from_millis(100);
@@ -174,7 +174,7 @@ impl Admission {
     pub(super) fn expire(&mut self, now: Moment, ask: &Ask, why: Expiry, effects: &mut Vec<Effect>) {
         self.close(ask);
         let drain = self.ledger.drain(ask.hold(), self.service.mean());
-        let until_room = span_of(self.queue.tokens().get() as f64 / drain);
+        let until_room = self.queue.tokens().get() as f64 / drain;
         let retry_after = self.appoint(now, ask, until_room);
         effects.push(Effect::Expire { id: ask.id, why, retry_after });
     }

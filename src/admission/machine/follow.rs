@@ -54,8 +54,8 @@ impl Admission {
             self.ledger.take_own(&ask, Counts::Passed);
             self.treat(now, ask, Verdict::Admit(Vec::new()), effects);
         }
-        self.supply(now, effects);
-        self.wake = self.when_to_wake();
+        let supply = self.supply(now, effects);
+        self.wake = self.when_to_wake(supply);
         says
     }
 
@@ -95,7 +95,7 @@ impl Admission {
                 self.ledger.take_own(ask, Counts::Passed);
                 let until_room = match verdict {
                     Verdict::Shed(until_room) => until_room,
-                    Verdict::Forward | Verdict::Admit(_) => std::time::Duration::ZERO,
+                    Verdict::Forward | Verdict::Admit(_) => 0.0,
                 };
                 self.appoint(now, ask, until_room);
             }

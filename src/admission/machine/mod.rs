@@ -87,14 +87,16 @@ impl Admission {
             factor: HoldFactor::default(),
             delay: config.codel.map(|rule| Delay::new(rule, now)),
             retries: Retries::new(config.upstream.budget),
-            promises: std::iter::repeat_with(Promises::default).take(lanes(config)).collect(),
+            promises: std::iter::repeat_with(|| Promises::new(config.retry_after.reserve()))
+                .take(lanes(config))
+                .collect(),
             reserve: config.retry_after.reserve(),
             rest_until: Moment::ZERO,
             pause_until: Moment::ZERO,
             wake: None,
             config: config.clone(),
         };
-        machine.wake = machine.when_to_wake();
+        machine.wake = machine.when_to_wake(None);
         machine
     }
 
@@ -117,8 +119,8 @@ impl Admission {
             Event::Left { id } => self.left(now, id, effects),
             Event::Wake => {}
         }
-        self.supply(now, effects);
-        self.wake = self.when_to_wake();
+        let supply = self.supply(now, effects);
+        self.wake = self.when_to_wake(supply);
     }
 
     /// Lets time pass; true if it was time to wake.
@@ -138,11 +140,10 @@ impl Admission {
         self.wake
     }
 
-    fn when_to_wake(&self) -> Option<Moment> {
-        let expiry = self.queue.most_urgent().filter(|_| self.config.recheck);
+    fn when_to_wake(&self, supply: Option<Moment>) -> Option<Moment> {
+        let expiry = if self.config.recheck { self.queue.most_urgent() } else { None };
         // an answer at the very deadline is in time: the instant after it is too late to begin
         let expiry = expiry.map(|(deadline, _)| deadline - self.service.get() + Duration::from_nanos(1));
-        let supply = self.queue.next().and_then(|head| self.ledger.ready_at(&head.ask));
         let supply = supply.map(|at| at.max(self.rest_until));
         let work = Moment::sooner(Moment::sooner(expiry, supply), self.queue.next_rouse());
         let work = work.map(|at| at.max(self.pause_until));
@@ -171,18 +172,19 @@ impl Admission {
     }
 
     /// θ, the mean over the lanes.
-    fn returning(&self, reserve: &Reserve) -> f64 {
-        let sum: f64 = self.promises.iter().map(|promises| promises.returning(reserve)).sum();
+    fn returning(&self) -> f64 {
+        let sum: f64 = self.promises.iter().map(Promises::returning).sum();
         sum / self.promises.len() as f64
     }
 
     /// The lane of a tenant's promises, and the part of the drain that is its own while all others wait too.
     fn lane(&self, tenant: TenantId) -> (usize, f64) {
+        if self.promises.len() == 1 {
+            // nearly always
+            return (0, 1.0);
+        }
         let lane = usize::from(tenant.0) % self.promises.len();
-        let Some(own) = self.config.tenants.get(usize::from(tenant.0)).filter(|_| self.promises.len() > 1)
-        else {
-            return (lane, 1.0);
-        };
+        let Some(own) = self.config.tenants.get(usize::from(tenant.0)) else { return (lane, 1.0) };
         let all: f64 = self.config.tenants.iter().map(|tenant| f64::from(tenant.weight.max(1))).sum();
         (lane, f64::from(own.weight.max(1)) / all)
     }
@@ -213,7 +215,7 @@ impl Admission {
             level: self.ledger.level(Tokens::new(1)),
             service: self.service.get(),
             promises: self.promises.iter().map(Promises::len).sum::<usize>() as u64,
-            returning: self.reserve.map_or(0.0, |reserve| self.returning(&reserve)),
+            returning: self.returning(),
         }
     }
 }

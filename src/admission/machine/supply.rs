@@ -14,18 +14,19 @@ const MOST_STEPS: u32 = 1_000;
 const MOMENT: Duration = Duration::from_micros(1);
 
 impl Admission {
-    /// Drops who can no longer be served in time, then forwards who can.
-    pub(super) fn supply(&mut self, now: Moment, effects: &mut Vec<Effect>) {
+    /// Drops who can no longer be served in time, then forwards who can. Gives when the budgets will be there for who is
+    /// next.
+    pub(super) fn supply(&mut self, now: Moment, effects: &mut Vec<Effect>) -> Option<Moment> {
         self.queue.rouse(now);
         let mut steps = MOST_STEPS;
         let mut spend = || {
             steps = steps.saturating_sub(1);
             steps > 0
         };
-        while let Some((deadline, id)) = self.queue.most_urgent() {
-            if !self.config.recheck || deadline >= now + self.service.get() {
-                break;
-            }
+        while self.config.recheck
+            && let Some((deadline, id)) = self.queue.most_urgent()
+            && deadline < now + self.service.get()
+        {
             if !spend() {
                 return self.pause(now);
             }
@@ -34,26 +35,25 @@ impl Admission {
         while now >= self.rest_until
             && let Some(head) = self.queue.next()
         {
-            let (id, waited) = (head.ask.id, now.since(head.since));
+            let (id, since) = (head.ask.id, head.since);
             if !self.ledger.is_ready(&head.ask) {
-                return;
+                return self.ledger.ready_at(&head.ask);
             }
             if !spend() {
                 return self.pause(now);
             }
-            if self.delay.as_mut().is_some_and(|delay| delay.drops(now, waited)) {
+            if self.delay.as_mut().is_some_and(|delay| delay.drops(now, now.since(since))) {
                 self.drop_waiting(now, id, Expiry::Delay, effects);
-            } else {
-                self.forward(now, effects);
+            } else if let Some(waiting) = self.queue.serve(id) {
+                self.dispatch(now, waiting, effects);
             }
         }
+        self.supply_at()
     }
 
-    /// Forwards the head of the line, whose budgets are there.
-    fn forward(&mut self, now: Moment, effects: &mut Vec<Effect>) {
-        if let Some(waiting) = self.queue.serve() {
-            self.dispatch(now, waiting, effects);
-        }
+    /// When the budgets will be there for who is next.
+    pub(super) fn supply_at(&self) -> Option<Moment> {
+        self.ledger.ready_at(&self.queue.next()?.ask)
     }
 
     /// Forwards a request whose budgets are there.
@@ -70,7 +70,8 @@ impl Admission {
         );
     }
 
-    const fn pause(&mut self, now: Moment) {
-        self.pause_until = Moment::from_nanos(now.as_nanos() + MOMENT.as_nanos() as u64);
+    fn pause(&mut self, now: Moment) -> Option<Moment> {
+        self.pause_until = now + MOMENT;
+        self.supply_at()
     }
 }

@@ -212,7 +212,7 @@ fn promises_are_kept_by_lanes_where_tenants_have_theirs() {
                 tier: 1,
                 operation: None,
             };
-            machine.appoint(Moment::ZERO, &ask, Duration::ZERO).unwrap().as_secs()
+            machine.appoint(Moment::ZERO, &ask, 0.0).unwrap().as_secs()
         };
         (0..20).for_each(|id| {
             refused(id, 0);

@@ -88,8 +88,18 @@ pub(super) struct Standing {
 impl Standing {
     /// What `tokens` of its own lane come to, as seen at the whole drain rate.
     pub(super) fn own(&self, tokens: Tokens) -> Tokens {
-        if self.share < 1.0 { Tokens::new((tokens.get() as f64 / self.share) as u64) } else { tokens }
+        at_whole_rate(tokens, self.share)
     }
+}
+
+/// What `tokens` of a lane that has this `share` of the drain come to, as seen at the whole rate.
+pub(super) fn at_whole_rate(tokens: Tokens, share: f64) -> Tokens {
+    // apart, for a division is otherwise made and thrown away where a lane has all
+    #[inline(never)]
+    fn divided(tokens: Tokens, share: f64) -> Tokens {
+        Tokens::new((tokens.get() as f64 / share) as u64)
+    }
+    if share < 1.0 { divided(tokens, share) } else { tokens }
 }
 
 impl Queue {
@@ -156,16 +166,15 @@ impl Queue {
         self.layout.order.next(lane).and_then(|id| self.get(id))
     }
 
-    /// Takes out the one that [`Self::next`] gave, and charges its tenant for the turn.
-    pub(super) fn serve(&mut self) -> Option<Waiting> {
-        let id = self.next()?.ask.id;
+    /// Takes out `next`, whom [`Self::next`] gave, and charges its tenant for the turn.
+    pub(super) fn serve(&mut self, next: Id) -> Option<Waiting> {
         if let Some((number, tier)) = self.tiers.first().filter(|(_, tier)| tier.lanes.len() > 1) {
             let turns = self.turns_of(tier);
             if let Some(tier) = self.tiers.get_mut(number) {
                 tier.turns.serve(&turns);
             }
         }
-        self.remove(id)
+        self.remove(next)
     }
 
     pub(super) fn insert(&mut self, mut waiting: Waiting) {
@@ -268,7 +277,7 @@ impl Queue {
         let outlook = lane.map(|lane| self.layout.order.outlook(lane, ask, ready, level));
         let own = outlook.map_or(Tokens::ZERO, |outlook| outlook.ahead);
         let room = outlook.and_then(|outlook| outlook.room).map(|room| room - before);
-        Standing { ahead: before + Tokens::new((own.get() as f64 / share) as u64), share, room }
+        Standing { ahead: before + at_whole_rate(own, share), share, room }
     }
 
     /// The least important tier of those that stand in line and may have to give way.

@@ -55,10 +55,12 @@ impl Strategy for Appointment {
     fn announce(&self, scene: &Scene) -> Option<Duration> {
         let kept = self.0.share.get() * scene.drain;
         let turn = scene.returning * scene.promised.get() as f64 / kept;
-        let base = turn.max(scene.until_room.as_secs_f64()).min(LONGEST);
+        let base = turn.max(scene.until_room).min(LONGEST);
         // a float that is a whole second but for its last digits is that second
-        let told = (base * (1.0 + SPREAD * scene.draw) - 1e-9).ceil();
-        Some(Duration::from_secs((told as u64).max(1)))
+        let told = base * (1.0 + SPREAD * scene.draw) - 1e-9;
+        let whole = told as u64;
+        let whole = if (whole as f64) < told { whole + 1 } else { whole };
+        Some(Duration::from_secs(whole.max(1)))
     }
 }
 
@@ -92,7 +94,7 @@ mod tests {
         let scene = |promised, draw| Scene {
             drain: 1_000.0,
             waiting: Tokens::ZERO,
-            until_room: Duration::from_millis(1_500),
+            until_room: 1.5,
             promised: Tokens::new(promised),
             returning: 0.1,
             draw,

@@ -37,8 +37,8 @@ pub struct Scene {
     pub drain: f64,
     /// Tokens waiting.
     pub waiting: Tokens,
-    /// Until the refused request would have been admitted if nobody else came.
-    pub until_room: Duration,
+    /// Until the refused request would have been admitted if nobody else came, in seconds.
+    pub until_room: f64,
     /// Tokens of the refused callers that were told a time and have not come back yet, this one included.
     pub promised: Tokens,
     /// The share of refused callers that come back, as learned so far (θ).

@@ -1,9 +1,9 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Reserve;
 use super::calendar::Calendar;
-use crate::units::{Moment, Tokens};
+use crate::units::{Moment, Row, Tokens};
 
 /// How long after the page of its time an appointment is given up: with half that page, a second after its time.
 const GRACE: Duration = Duration::from_millis(866);
@@ -14,19 +14,29 @@ pub const MOST: usize = 100_000;
 /// How many callers the row reaches back; the promises to earlier ones are kept aside.
 const ROW: usize = 4 * MOST;
 
+/// The row is trimmed when it has become so much longer.
+const STRIDE: usize = 64;
+
 /// The open appointments, and what they taught about how many refused callers come back.
 ///
 /// θ = (1 + came) / (20 + closed): a promise closes when its caller returns, or a second after its time, give or take
 /// half a page of the calendar.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Promises {
+    reserve: Option<Reserve>,
+    /// θ, as of the last promise that was closed.
+    returning: f64,
     /// The number of the first caller of the row.
     base: u64,
     /// What each was told, callers being numbered in the order they come. A promise that is closed stays until it is at
     /// the front: whether one is open is for the calendar to say.
-    row: VecDeque<Promise>,
+    row: Row<Promise>,
+    /// How many it has grown by since it was trimmed.
+    untrimmed: usize,
     /// The same for callers who are out of that order.
     aside: BTreeMap<u64, Promise>,
+    /// The last of them there ever was.
+    last_aside: u64,
     calendar: Calendar,
     came: u64,
     closed: u64,
@@ -43,9 +53,37 @@ struct Promise {
 const NONE: Promise = Promise { time: Moment::ZERO, tokens: Tokens::ZERO };
 
 impl Promises {
+    /// None yet, under this rule.
+    pub(crate) fn new(reserve: Option<Reserve>) -> Self {
+        Self {
+            reserve,
+            returning: reserve.map_or(0.0, |reserve| reserve.start.get()),
+            base: 0,
+            row: Row::default(),
+            untrimmed: 0,
+            aside: BTreeMap::new(),
+            last_aside: 0,
+            calendar: Calendar::default(),
+            came: 0,
+            closed: 0,
+        }
+    }
+
     /// Closes the promises whose time has passed at `now`.
     pub(crate) fn advance(&mut self, now: Moment) {
-        self.closed += self.calendar.close_before(now - GRACE);
+        let closed = self.calendar.close_before(now - GRACE);
+        if closed > 0 {
+            self.closed += closed;
+            self.learn();
+        }
+    }
+
+    /// Some promises were closed.
+    fn learn(&mut self) {
+        if let Some(Reserve { start, learn: true, .. }) = self.reserve {
+            // the start counts as twenty callers seen
+            self.returning = (20.0 * start.get() + self.came as f64) / (20.0 + self.closed as f64);
+        }
     }
 
     /// Whether `caller` was told to come at or before `now`. If so its promise is closed.
@@ -55,6 +93,7 @@ impl Promises {
             self.remove(caller);
             self.closed += 1;
             self.came += 1;
+            self.learn();
         }
         due
     }
@@ -66,7 +105,7 @@ impl Promises {
 
     /// Notes that `caller` was told to come at `time` with `tokens` of work.
     pub(crate) fn add(&mut self, caller: u64, time: Moment, tokens: Tokens) {
-        if caller < self.base + self.row.len() as u64 || !self.aside.is_empty() {
+        if caller < self.base + self.row.len() as u64 || caller <= self.last_aside {
             self.remove(caller);
         }
         if self.len() >= MOST || !self.calendar.add(time, tokens) {
@@ -77,16 +116,23 @@ impl Promises {
             self.base = caller;
         }
         match self.place(caller) {
-            Some(place) if place < self.row.len() => self.row[place] = promise,
+            Some(place) if place < self.row.len() => {
+                if let Some(entry) = self.row.get_mut(place) {
+                    *entry = promise;
+                }
+            }
             Some(place) if place < self.row.len() + ROW => {
+                self.untrimmed += place + 1 - self.row.len();
                 while self.row.len() < place {
                     self.row.push_back(NONE);
                 }
                 self.row.push_back(promise);
-                self.trim();
+                if self.untrimmed >= STRIDE {
+                    self.trim();
+                }
             }
             _ => {
-                self.aside.insert(caller, promise);
+                self.put_aside(caller, promise);
                 self.sweep();
             }
         }
@@ -103,12 +149,8 @@ impl Promises {
     }
 
     /// θ: the share of refused callers that come back.
-    pub(crate) fn returning(&self, reserve: &Reserve) -> f64 {
-        if !reserve.learn {
-            return reserve.start.get();
-        }
-        // the start counts as twenty callers seen
-        (20.0 * reserve.start.get() + self.came as f64) / (20.0 + self.closed as f64)
+    pub(crate) const fn returning(&self) -> f64 {
+        self.returning
     }
 
     /// Where in the row `caller` has its place, if it is not before it.
@@ -120,7 +162,7 @@ impl Promises {
     fn get(&self, caller: u64) -> Option<Promise> {
         let open = |promise: &&Promise| self.calendar.is_open(promise.time);
         let in_row = self.place(caller).and_then(|place| self.row.get(place)).filter(open);
-        if in_row.is_some() || self.aside.is_empty() {
+        if in_row.is_some() || caller > self.last_aside {
             return in_row.copied();
         }
         self.aside.get(&caller).filter(open).copied()
@@ -141,18 +183,24 @@ impl Promises {
 
     /// Drops what is closed from the front of the row, and keeps aside what makes it too long.
     fn trim(&mut self) {
+        self.untrimmed = 0;
         while let Some(first) = self.row.front().copied() {
             let open = self.calendar.is_open(first.time);
-            if open && self.row.len() <= ROW {
+            if open && self.row.len() <= ROW - STRIDE {
                 break;
             }
             self.row.pop_front();
             if open {
-                self.aside.insert(self.base, first);
+                self.put_aside(self.base, first);
             }
             self.base += 1;
         }
         self.sweep();
+    }
+
+    fn put_aside(&mut self, caller: u64, promise: Promise) {
+        self.last_aside = self.last_aside.max(caller);
+        self.aside.insert(caller, promise);
     }
 
     /// Drops what is closed from aside, once that may be half of it.
@@ -176,8 +224,8 @@ mod tests {
     fn the_share_that_returns_is_learned_from_those_who_do() {
         let share = |v| Share::new(v).unwrap();
         let reserve = Reserve { share: share(0.25), start: share(0.05), learn: true };
-        let mut promises = Promises::default();
-        assert!((promises.returning(&reserve) - 0.05).abs() < 1e-12);
+        let mut promises = Promises::new(Some(reserve));
+        assert!((promises.returning() - 0.05).abs() < 1e-12);
         for caller in 0..100 {
             promises.add(caller, Moment::from_secs(10), Tokens::new(5));
         }
@@ -190,7 +238,7 @@ mod tests {
         assert_eq!(promises.len(), 90, "a second of grace, less half a page at most");
         promises.advance(Moment::from_millis(11_135));
         assert_eq!((promises.len(), promises.open()), (0, Tokens::ZERO));
-        assert!((promises.returning(&reserve) - 11.0 / 120.0).abs() < 1e-12);
+        assert!((promises.returning() - 11.0 / 120.0).abs() < 1e-12);
     }
     /// The promises as two plain maps.
     #[derive(Default)]
@@ -204,7 +252,7 @@ mod tests {
 
     #[test]
     fn it_is_the_list_it_stands_for_whatever_is_told_and_whoever_returns() {
-        let (mut promises, mut plain) = (Promises::default(), Plain::default());
+        let (mut promises, mut plain) = (Promises::new(None), Plain::default());
         let (mut now, mut state, mut closed) = (Moment::ZERO, 9u64, 0);
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -236,7 +284,7 @@ mod tests {
 
     #[test]
     fn beyond_the_most_nobody_is_written_down_and_nothing_piles_up() {
-        let mut promises = Promises::default();
+        let mut promises = Promises::new(None);
         for caller in 0..2 * MOST as u64 {
             promises.add(caller, Moment::from_millis(1_000 + caller), Tokens::new(1));
         }
@@ -251,7 +299,7 @@ mod tests {
 
     #[test]
     fn callers_in_no_order_are_kept_aside_and_the_row_stays_short() {
-        let mut promises = Promises::default();
+        let mut promises = Promises::new(None);
         let late = Moment::from_secs(50_000);
         promises.add(0, late, Tokens::new(1));
         for caller in 1..3 * ROW as u64 {
@@ -270,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_caller_far_ahead_is_found_when_the_row_has_come_to_it() {
-        let mut promises = Promises::default();
+        let mut promises = Promises::new(None);
         let (time, far) = (Moment::from_secs(100), 2 * ROW as u64);
         promises.add(0, time, Tokens::new(1));
         promises.add(far, time, Tokens::new(1));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Kind, Scene, Strategy, whole_seconds};
+use crate::units::span_of;
 
 pub(super) const KIND: Kind = Kind {
     name: "room",
@@ -22,6 +23,6 @@ impl Strategy for Room {
     }
 
     fn announce(&self, scene: &Scene) -> Option<Duration> {
-        Some(whole_seconds(scene.until_room))
+        Some(whole_seconds(span_of(scene.until_room)))
     }
 }

@@ -102,6 +102,7 @@ impl Level {
         }
         let missing = u128::try_from(want - self.level).unwrap_or(0);
         let nanos = match u64::try_from(missing) {
+            Ok(missing) if self.rate.count() == 1 => missing,
             // a division of half the width takes a tenth of the time
             Ok(missing) => missing.div_ceil(self.rate.count()),
             Err(_) => u64::try_from(missing.div_ceil(u128::from(self.rate.count()))).unwrap_or(u64::MAX),
@@ -111,9 +112,9 @@ impl Level {
 
     /// The most that can be taken from now until `span` from now.
     pub fn supply(&self, span: Duration) -> Tokens {
-        let filled = i128::try_from(span.as_nanos())
-            .unwrap_or(i128::MAX)
-            .saturating_mul(i128::from(self.rate.count()));
+        let nanos = u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+        // below 2^64 times at most 2^62
+        let filled = i128::from(nanos) * i128::from(self.rate.count());
         self.to_tokens(self.level.saturating_add(filled))
     }
 
