@@ -56,7 +56,7 @@ fn judge(scene: &Scene<'_>) -> Finding {
     let scarce = measures.told.tellings().filter(|(_, telling)| !telling.throttled);
     let sample: Vec<_> = scarce
         .take(MOST)
-        .map(|(seq, telling)| (seq, telling, let_in_after(measures, kept, telling)))
+        .map(|(seq, telling)| (seq, telling, let_in_after(measures, kept, &telling)))
         .collect();
     if sample.is_empty() {
         return draft.no_data("no refusal for scarcity announced a time");
@@ -119,8 +119,8 @@ fn let_in_after(measures: &Measures, kept: bool, telling: &Telling) -> Option<f6
 }
 
 /// The median of max((1+R)/(1+ρ), (1+ρ)/(1+R)); `None` where half of the ρ are not known.
-fn median_factor(sample: &[(u64, &Telling, Option<f64>)]) -> Option<f64> {
-    let factor = |(_, telling, rho): &(u64, &Telling, Option<f64>)| {
+fn median_factor(sample: &[(u64, Telling, Option<f64>)]) -> Option<f64> {
+    let factor = |(_, telling, rho): &(u64, Telling, Option<f64>)| {
         let told = 1.0 + telling.announced.as_secs_f64();
         rho.map_or(f64::INFINITY, |rho| (told / (1.0 + rho)).max((1.0 + rho) / told))
     };

@@ -42,7 +42,7 @@ fn judge(scene: &Scene<'_>) -> Finding {
     let predicted = Predicted::of(scene);
     let scarce = measures.told.tellings().filter(|(_, telling)| !telling.throttled);
     let sample: Vec<_> =
-        scarce.take(MOST).map(|(seq, telling)| (seq, point(scene, &predicted, telling))).collect();
+        scarce.take(MOST).map(|(seq, telling)| (seq, point(scene, &predicted, &telling))).collect();
     if sample.len() < LEAST {
         return draft.no_data(format!("only {} refusals for scarcity announced a time", sample.len()));
     }

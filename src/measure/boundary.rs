@@ -115,28 +115,35 @@ impl Boundary {
 
 /// The twenty arrivals of the least rank; of those alike the first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Extremes(BTreeSet<(u64, u64)>);
+pub(super) struct Extremes {
+    kept: BTreeSet<(u64, u64)>,
+    /// The last of them, once there are as many as are kept.
+    last: Option<(u64, u64)>,
+}
 
 impl Extremes {
     pub(super) fn note(&mut self, rank: u64, seq: u64) {
-        if self.0.len() == MOST && self.0.last().is_some_and(|last| (rank, seq) > *last) {
+        if self.last.is_some_and(|last| (rank, seq) > last) {
             return;
         }
-        self.0.insert((rank, seq));
-        if self.0.len() > MOST {
-            self.0.pop_last();
+        self.kept.insert((rank, seq));
+        if self.kept.len() > MOST {
+            self.kept.pop_last();
+        }
+        if self.kept.len() == MOST {
+            self.last = self.kept.last().copied();
         }
     }
 
     /// The arrivals of at most this rank, by number.
     pub(super) fn up_to(&self, rank: u64) -> Vec<u64> {
-        let mut seqs: Vec<u64> = self.0.range(..=(rank, u64::MAX)).map(|(_, seq)| *seq).collect();
+        let mut seqs: Vec<u64> = self.kept.range(..=(rank, u64::MAX)).map(|(_, seq)| *seq).collect();
         seqs.sort_unstable();
         seqs
     }
 
     pub(super) fn add(&mut self, other: &Self) {
-        other.0.iter().for_each(|(rank, seq)| self.note(*rank, *seq));
+        other.kept.iter().for_each(|(rank, seq)| self.note(*rank, *seq));
     }
 }
 

@@ -69,8 +69,10 @@ impl Fold {
         }
         self.pass(at);
         self.joiner.see(&sighting, &mut self.ended);
-        for spared in self.joiner.take_spared() {
-            self.measures.spared(&spared);
+        if self.joiner.spared() > 0 {
+            for spared in self.joiner.take_spared() {
+                self.measures.spared(&spared);
+            }
         }
         self.stand(at);
         if !self.ended.is_empty() || self.joiner.ghosts() > 0 {
@@ -148,12 +150,14 @@ impl Fold {
         for inverted in self.joiner.take_inverted() {
             self.measures.inverted(&inverted);
         }
-        for record in self.ended.drain(..) {
-            self.measures.record(&record);
+        // looked at where they are: they are large
+        for record in &self.ended {
+            self.measures.record(record);
             if let Some(Told(told)) = &mut self.told {
-                told(Closed::Request(&record));
+                told(Closed::Request(record));
             }
         }
+        self.ended.clear();
     }
 }
 

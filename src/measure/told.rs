@@ -75,38 +75,51 @@ impl Told {
     }
 
     /// The callers that are known on both sides: a sample of all, in an order that says nothing about them.
-    pub fn returned(&self) -> impl Iterator<Item = Returned> {
-        self.came.kept.iter().filter_map(|(key, (done, kept))| {
-            let Telling { at, announced, .. } = *self.told.kept.get(key)?;
-            Some(Returned { seq: key.1, announced, waited: done.since(at), kept: *kept })
+    pub fn returned(&self) -> impl Iterator<Item = Returned> + use<> {
+        let told: BTreeMap<_, _> = self.told.kept().into_iter().collect();
+        self.came.kept().into_iter().filter_map(move |(key, (done, kept))| {
+            let Telling { at, announced, .. } = *told.get(&key)?;
+            Some(Returned { seq: key.1, announced, waited: done.since(at), kept })
         })
     }
 
     /// What a sample of the refused callers was told, with their numbers, in an order that says nothing about them.
-    pub fn tellings(&self) -> impl Iterator<Item = (u64, &Telling)> {
-        self.told.kept.iter().map(|((_, seq), telling)| (*seq, telling))
+    pub fn tellings(&self) -> impl Iterator<Item = (u64, Telling)> + use<> {
+        self.told.kept().into_iter().map(|((_, seq), telling)| (seq, telling))
     }
 
     /// Adds another's.
     pub(super) fn add(&mut self, other: &Self) {
-        other.told.kept.iter().for_each(|(key, value)| self.told.keep(*key, *value));
-        other.came.kept.iter().for_each(|(key, value)| self.came.keep(*key, *value));
+        other.told.seen.iter().for_each(|(key, value)| self.told.keep(*key, *value));
+        other.came.seen.iter().for_each(|(key, value)| self.came.keep(*key, *value));
     }
 }
 
 /// What is known by scattered number and number: of the smallest of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Side<T> {
-    kept: BTreeMap<(u64, u64), T>,
+    /// In no order, and at most twice as many as are kept.
+    seen: Vec<Seen<T>>,
     /// Larger ones are not kept.
     largest: (u64, u64),
 }
 
+/// A value and its key.
+type Seen<T> = ((u64, u64), T);
+
 impl<T> Default for Side<T> {
     fn default() -> Self {
-        Self { kept: BTreeMap::new(), largest: (u64::MAX, u64::MAX) }
+        Self { seen: Vec::new(), largest: (u64::MAX, u64::MAX) }
     }
 }
+
+impl<T: Ord + Copy> PartialEq for Side<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.kept() == other.kept()
+    }
+}
+
+impl<T: Ord + Copy> Eq for Side<T> {}
 
 impl<T: Ord + Copy> Side<T> {
     /// Keeps the value, if its key is one of the smallest; of one key the smaller.
@@ -115,17 +128,28 @@ impl<T: Ord + Copy> Side<T> {
             // nearly always, in a long run
             return;
         }
-        let kept = self.kept.entry(key).or_insert(value);
-        *kept = value.min(*kept);
-        if self.kept.len() > MOST {
-            self.kept.pop_last();
-        }
-        if self.kept.len() == MOST
-            && let Some((largest, _)) = self.kept.last_key_value()
-        {
-            self.largest = *largest;
+        self.seen.push((key, value));
+        if self.seen.len() == 2 * MOST {
+            sift(&mut self.seen);
+            if let Some((largest, _)) = self.seen.get(MOST - 1) {
+                self.largest = *largest;
+            }
         }
     }
+
+    /// Those that are kept, in the order of their keys.
+    fn kept(&self) -> Vec<Seen<T>> {
+        let mut kept = self.seen.clone();
+        sift(&mut kept);
+        kept
+    }
+}
+
+/// Sorts, and leaves the smallest keys, each with its smallest value.
+fn sift<T: Ord>(seen: &mut Vec<Seen<T>>) {
+    seen.sort_unstable();
+    seen.dedup_by_key(|(key, _)| *key);
+    seen.truncate(MOST);
 }
 
 /// A number's bits, scattered: the finaliser of SplitMix64, which maps no two numbers to one.
@@ -184,7 +208,7 @@ mod tests {
         ab.add(&b);
         b.add(&a);
         assert_eq!((&ab, &b), (&whole, &whole));
-        assert_eq!((whole.told.kept.len(), whole.came.kept.len()), (MOST, MOST));
+        assert_eq!((whole.told.kept().len(), whole.came.kept().len()), (MOST, MOST));
         let met = whole.returned().count();
         assert!((250..450).contains(&met), "{met}");
         // the sample says of the run what the run is: half were kept

@@ -158,7 +158,9 @@ impl Windows {
         let first = if from < to { frame.window(from) } else { last };
         if first == last {
             let window = self.number(last);
-            window.lasted(before, to.since(from));
+            if from < to {
+                window.lasted(before, to.since(from));
+            }
             return window.reached(after);
         }
         for index in first..=last {

@@ -2,10 +2,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 mod attempts;
+mod calls;
 mod gone;
 mod tiers;
 
 use self::attempts::Attempts;
+use self::calls::Calls;
 pub use self::tiers::Inverted;
 use self::tiers::{TRANSIT, Tiers};
 
@@ -87,10 +89,7 @@ pub struct Joiner {
     gone: Attempts<Gone>,
     /// When those that ended, and those that were left, are to be forgotten: in order of time each.
     forget: [VecDeque<(Moment, Attempt)>; 2],
-    /// Ends of calls at the provider; true if the caller of that call is gone.
-    calls: BTreeMap<(Moment, Attempt), bool>,
-    /// The first of these.
-    next_end: Option<Moment>,
+    calls: Calls,
     /// First due times of callers who mean to try again, by arrival.
     returning: BTreeMap<u64, Moment>,
     ghosts: Vec<Ghost>,
@@ -171,8 +170,7 @@ impl Joiner {
             open: Attempts::default(),
             gone: Attempts::default(),
             forget: [VecDeque::new(), VecDeque::new()],
-            calls: BTreeMap::new(),
-            next_end: None,
+            calls: Calls::default(),
             returning: BTreeMap::new(),
             ghosts: Vec::new(),
             spared: Vec::new(),
@@ -233,13 +231,18 @@ impl Joiner {
     }
 
     /// How many there are of those.
+    pub const fn spared(&self) -> usize {
+        self.spared.len()
+    }
+
+    /// How many ghosts [`Self::take_ghosts`] would give.
     pub const fn ghosts(&self) -> usize {
         self.ghosts.len()
     }
 
     /// When the next call at the provider ends, if any runs.
     pub const fn next_end(&self) -> Option<Moment> {
-        self.next_end
+        self.calls.next_end()
     }
 
     /// Requests that were turned away while less important ones stood in the gateway, since this was last asked.
@@ -254,10 +257,9 @@ impl Joiner {
 
     /// Lets time pass up to `now`: calls at the provider end.
     pub fn advance(&mut self, now: Moment) {
-        while self.next_end.is_some_and(|end| end <= now)
+        while self.next_end().is_some_and(|end| end <= now)
             && let Some(((_, attempt), gone)) = self.calls.pop_first()
         {
-            self.next_end = self.first_end();
             if gone {
                 self.gauge.ghosts -= 1;
             } else {
@@ -380,12 +382,11 @@ impl Joiner {
         // a second call while the first still runs: the later end counts, once
         let works = until > at;
         if let Some(old) = std::mem::replace(&mut open.busy_until, works.then_some(until)) {
-            self.calls.remove(&(old, attempt));
-            self.next_end = self.first_end();
+            self.calls.remove((old, attempt));
             self.gauge.at_provider -= 1;
         }
         if works {
-            self.call(until, attempt, false);
+            self.calls.insert((until, attempt), false);
             self.gauge.at_provider += 1;
         }
     }
@@ -419,7 +420,7 @@ impl Joiner {
         let mut call = None;
         if let Some(until) = open.busy_until {
             // the provider goes on: for nobody
-            self.call(until, attempt, true);
+            self.calls.insert((until, attempt), true);
             self.gauge.at_provider -= 1;
             self.gauge.ghosts += 1;
             if counts {
@@ -446,16 +447,6 @@ impl Joiner {
             }
         }
         ended.push(record(attempt, open, at, ending, wasted));
-    }
-
-    /// Notes until when the provider works; gives whether that was noted already, and for whom.
-    fn call(&mut self, until: Moment, attempt: Attempt, gone: bool) -> Option<bool> {
-        self.next_end = Moment::sooner(self.next_end, Some(until));
-        self.calls.insert((until, attempt), gone)
-    }
-
-    fn first_end(&self) -> Option<Moment> {
-        self.calls.first_key_value().map(|((until, _), _)| *until)
     }
 }
 

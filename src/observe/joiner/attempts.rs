@@ -1,18 +1,18 @@
 use std::collections::BTreeMap;
 
 use crate::observe::Attempt;
-use crate::units::Dense;
+use crate::units::Newest;
 
 /// A map from attempts: nearly all are first ones, whose numbers rise.
 #[derive(Debug, Clone)]
 pub(super) struct Attempts<T> {
-    first: Dense<T>,
+    first: Newest<T>,
     later: BTreeMap<Attempt, T>,
 }
 
 impl<T> Default for Attempts<T> {
     fn default() -> Self {
-        Self { first: Dense::default(), later: BTreeMap::new() }
+        Self { first: Newest::default(), later: BTreeMap::new() }
     }
 }
 

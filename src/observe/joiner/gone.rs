@@ -24,7 +24,7 @@ impl Joiner {
         if self.linger.left == Duration::MAX && !refused {
             self.gone.remove(attempt);
         }
-        if until > at && self.call(until, attempt, true).is_none() {
+        if until > at && self.calls.insert((until, attempt), true).is_none() {
             self.gauge.ghosts += 1;
             if let Some(gone) = self.gone.get_mut(attempt) {
                 gone.call = Some((until, charged));
@@ -37,16 +37,15 @@ impl Joiner {
         if let Some(open) = self.open.get_mut(attempt) {
             let Some(until) = open.busy_until.take() else { return };
             open.cut += spent;
-            self.calls.remove(&(until, attempt));
+            self.calls.remove((until, attempt));
             self.gauge.at_provider -= 1;
         } else if let Some(gone) = self.gone.get_mut(attempt)
             && let Some((until, wasted)) = gone.call.take()
-            && self.calls.remove(&(until, attempt)).is_some()
+            && self.calls.remove((until, attempt)).is_some()
         {
             let (due, class) = (gone.due, gone.class);
             self.spared.push(Spared { due, class, tokens: wasted - spent, spent });
             self.gauge.ghosts -= 1;
         }
-        self.next_end = self.first_end();
     }
 }
