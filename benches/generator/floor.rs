@@ -7,16 +7,21 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::time::{ClockId, clock_gettime};
+use rustix::event::epoll;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
 use serde_json::{Value, json};
 use tenfold::live::Clock;
-use tenfold::units::Moment;
 
 use crate::Outcome;
 
 /// As large as tenfold's own.
 const BODY: &str = r#"{"model":"rehearsal","messages":[{"role":"user","content":"a b c d e f g h"}],"max_completion_tokens":4,"user":"tenfold-00000001-0000000000-0-0004"}"#;
+
+/// What the timer is called in the epoll; connections count from zero.
+const TIMER: u64 = u64::MAX;
 
 /// The grain from 5,000/s on, as tenfold's.
 fn grain(rate: u64) -> Duration {
@@ -24,7 +29,7 @@ fn grain(rate: u64) -> Duration {
         return Duration::ZERO;
     }
     if rate > 10_000 {
-        return Duration::from_micros(150);
+        return Duration::from_micros(200);
     }
     Duration::from_secs_f64(1.01 / rate as f64).min(Duration::from_micros(200))
 }
@@ -39,6 +44,10 @@ pub(crate) fn send(url: &str, rate: u64, secs: u64) -> Outcome<Value> {
     let clock = Clock::start();
     let start = clock.now() + Duration::from_millis(100);
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    // the time an epoll waits is counted in milliseconds
+    let timer =
+        timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK.union(TimerfdFlags::CLOEXEC))?;
+    epoll::add(&poll, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
     let mut sockets: BTreeMap<u64, TcpStream> = BTreeMap::new();
     let mut idle: Vec<u64> = Vec::new();
     let (mut sent, mut answered, total) = (0, 0, rate * secs);
@@ -64,12 +73,19 @@ pub(crate) fn send(url: &str, rate: u64, secs: u64) -> Outcome<Value> {
             sent += 1;
         }
         events.clear();
-        let until = if sent < total { due(sent) + grain(rate) } else { Moment::NEVER };
-        let wait = until.since(clock.now()).min(Duration::from_secs(5));
-        let wait = Timespec { tv_sec: wait.as_secs().try_into()?, tv_nsec: wait.subsec_nanos().into() };
-        epoll::wait(&poll, spare_capacity(&mut events), Some(&wait))?;
+        let until = if sent < total { due(sent) + grain(rate) } else { clock.now() + Duration::from_secs(5) };
+        // a timer of nothing is none: what is due already is due in a nanosecond
+        let wait = until.since(clock.now()).max(Duration::from_nanos(1));
+        let it_value = Timespec { tv_sec: wait.as_secs().try_into()?, tv_nsec: wait.subsec_nanos().into() };
+        let spec = Itimerspec { it_interval: Timespec::default(), it_value };
+        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &spec)?;
+        epoll::wait(&poll, spare_capacity(&mut events), None)?;
         for event in &events {
             let id = event.data.u64();
+            if id == TIMER {
+                // set anew before the next wait
+                continue;
+            }
             match sockets.get_mut(&id).ok_or("no socket")?.read(&mut buffer) {
                 // an answer is one segment: it is small, and written at once
                 Ok(1..) => {

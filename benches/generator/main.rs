@@ -83,10 +83,10 @@ struct Row {
 
 fn table(asked: &Asked) -> Outcome<()> {
     println!(
-        "{} s a point, {} of each, the best by D; D in ms, CPU in s per 1,000 requests",
+        "{} s a point, {} of each, the one with the median D; D in ms, its span, CPU in s per 1,000 requests",
         asked.seconds, asked.repeat
     );
-    println!("{:>9}  {:<17} {:>8} {:>8} {:>9}", "offered/s", "sender", "D", "CPU", "rate/s");
+    println!("{:>9}  {:<17} {:>8} {:>11} {:>8} {:>9}", "offered/s", "sender", "D", "span", "CPU", "rate/s");
     let (there, absent) = peers::installed();
     for rate in &asked.rates {
         for (name, request) in OURS {
@@ -103,17 +103,19 @@ fn table(asked: &Asked) -> Outcome<()> {
 }
 
 fn row(asked: &Asked, rate: u64, name: &str, send: impl Fn(&mut Server) -> Outcome<Row>) -> Outcome<()> {
-    let mut best: Option<Row> = None;
+    let mut rows = Vec::new();
     for _ in 0..asked.repeat {
         let mut server = Server::start(Duration::ZERO, Duration::ZERO, 1_000)?;
         match send(&mut server) {
-            Ok(row) if best.as_ref().is_none_or(|best| row.d < best.d) => best = Some(row),
-            Ok(_) => {}
+            Ok(row) => rows.push(row),
             Err(error) => println!("{rate:>9}  {name:<17} fails: {error}"),
         }
     }
-    if let Some(Row { d, cpu, rate: reached, more }) = best {
-        println!("{rate:>9}  {name:<17} {d:>8.3} {cpu:>8.4} {reached:>9.1}  {more}");
+    rows.sort_by(|a, b| a.d.total_cmp(&b.d));
+    let span = rows.first().zip(rows.last()).map(|(least, most)| (least.d, most.d));
+    if let Some((Row { d, cpu, rate: reached, more }, (least, most))) = rows.get(rows.len() / 2).zip(span) {
+        let span = format!("{least:.2}-{most:.2}");
+        println!("{rate:>9}  {name:<17} {d:>8.3} {span:>11} {cpu:>8.4} {reached:>9.1}  {more}");
     }
     Ok(())
 }

@@ -20,9 +20,9 @@ const COALESCE_FROM: f64 = 5_000.0;
 /// The grain is a mean gap, so that about two requests share a wake-up, and no more than this.
 const LONGEST_GRAIN: Duration = Duration::from_micros(200);
 
-/// At rates whose mean gap is under 100 µs the grain is this: four requests share a wake-up at 20,000/s, which leaves the
+/// At rates whose mean gap is under 100 µs the grain is this: five requests share a wake-up at 20,000/s, which leaves the
 /// thread the time to make good what the machine keeps from it.
-const BUSIEST: (f64, Duration) = (10_000.0, Duration::from_micros(150));
+const BUSIEST: (f64, Duration) = (10_000.0, Duration::from_micros(200));
 
 /// How long a wake-up waits for others to fall due, at such a rate.
 fn grain(per_sec: f64) -> Option<Duration> {
@@ -281,7 +281,7 @@ mod tests {
             (wakes, Duration::from_nanos(latest))
         };
         assert_eq!(ruled(4_900), (4_900, Duration::ZERO), "each at its instant");
-        for (rate, at_once, grain) in [(5_000, 2, 200), (7_000, 2, 145), (10_000, 2, 101), (20_000, 4, 150)] {
+        for (rate, at_once, grain) in [(5_000, 2, 200), (7_000, 2, 145), (10_000, 2, 101), (20_000, 5, 200)] {
             let (wakes, latest) = ruled(rate);
             assert!(wakes <= rate as u64 / at_once + 1, "{wakes} wake-ups at {rate}/s");
             assert!(latest <= Duration::from_micros(grain), "{latest:?} late at {rate}/s");
