@@ -68,6 +68,7 @@ impl Admission {
         let layout = Layout {
             order: config.order.clone(),
             by_deadline: config.order.by_deadline(),
+            recheck: config.recheck,
             share: config.share.clone(),
             strict: config.tiers.strict,
             evict: config.tiers.evict,

@@ -27,6 +27,8 @@ pub(super) struct Layout {
     pub(super) order: Arc<dyn Order>,
     /// What [`Order::by_deadline`] says of it.
     pub(super) by_deadline: bool,
+    /// Whether those who can no longer be served in time are looked for.
+    pub(super) recheck: bool,
     /// Whose lane is next within a tier.
     pub(super) share: Arc<dyn Share>,
     /// Whether a more important tier is served first; otherwise tiers are all one.
@@ -45,7 +47,7 @@ pub(super) struct Layout {
 pub struct Queue {
     layout: Layout,
     waiting: Dense<Waiting>,
-    /// Of those whose lane does not know.
+    /// Of those whose lane does not know, where deadlines are looked for at all.
     by_deadline: Deadlines,
     tiers: Few<u8, Tier>,
     /// Where all tiers stand in one line, the tiers of those who may have to give way.
@@ -146,7 +148,7 @@ impl Queue {
         self.bytes
     }
 
-    /// Whose deadline is next, and when.
+    /// Whose deadline is next, and when; of those in lanes that know no deadlines only where they are looked for.
     pub fn most_urgent(&self) -> Option<(Moment, Id)> {
         let first = self.by_deadline.first();
         if !self.layout.by_deadline {
@@ -181,7 +183,7 @@ impl Queue {
         waiting.rests_until = Moment::ZERO;
         self.tokens += waiting.ask.hold();
         self.bytes += waiting.ask.bytes;
-        if !self.layout.by_deadline {
+        if self.layout.recheck && !self.layout.by_deadline {
             self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
         }
         self.line_up(&waiting.ask);
@@ -194,7 +196,9 @@ impl Queue {
         waiting.rests_until = until;
         self.tokens += waiting.ask.hold();
         self.bytes += waiting.ask.bytes;
-        self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
+        if self.layout.recheck {
+            self.by_deadline.insert((waiting.ask.deadline, waiting.ask.id));
+        }
         self.resting.insert((until, waiting.ask.id));
         let id = waiting.ask.id;
         self.waiting.insert(id.0, waiting);
@@ -316,6 +320,9 @@ impl Queue {
 
     /// One has gone whose deadline no lane knows.
     fn gone(&mut self, deadline: Deadline) {
+        if !self.layout.recheck {
+            return;
+        }
         let (waiting, lanes_know) = (&self.waiting, self.layout.by_deadline);
         let len = if lanes_know { self.resting.len() } else { waiting.len() };
         self.by_deadline.gone(deadline, len, |(at, id)| {
