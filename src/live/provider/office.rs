@@ -233,7 +233,7 @@ impl Office {
 
     fn budget(&self, headers: &HeaderMap) -> Option<Duration> {
         let text = headers.get(&self.deadline.header)?.to_str().ok()?;
-        self.deadline.form.read(text, self.clock.unix()).ok()
+        self.deadline.form.told(text, self.clock.unix())
     }
 
     fn write(&self, known: Option<(RequestId, Carriers)>, asked: &Answerable, decided: &Decided) -> Reply {

@@ -60,7 +60,27 @@ impl DeadlineForm {
     /// # Errors
     /// What is wrong with it: it is written otherwise, or nothing remains.
     pub fn read(self, text: &str, unix: Duration) -> Result<Duration, String> {
-        let shown = || text.chars().take(40).collect::<String>().escape_debug().to_string();
+        let (span, remaining) = self.parts(text, unix)?;
+        match remaining {
+            Some(remaining) if !remaining.is_zero() => Ok(remaining.min(LONGEST)),
+            Some(_) => Err(format!("`{}` leaves no time for an answer", shown(text))),
+            None => {
+                let ago = unix.saturating_sub(span);
+                let (secs, millis) = (ago.as_secs(), ago.subsec_millis());
+                Err(format!("`{}` was {secs}.{millis:03} s ago by this clock", shown(text)))
+            }
+        }
+    }
+
+    /// The same for whoever asks what it was told, and not whether that is enough: nothing where nothing remains, and
+    /// `None` of what is written otherwise.
+    pub fn told(self, text: &str, unix: Duration) -> Option<Duration> {
+        let (_, remaining) = self.parts(text, unix).ok()?;
+        Some(remaining.unwrap_or_default().min(LONGEST))
+    }
+
+    /// The span that is written, and what remains of it; `None` if it is over.
+    fn parts(self, text: &str, unix: Duration) -> Result<(Duration, Option<Duration>), String> {
         let nanos = match self {
             Self::AbsoluteMs => digits(text).map(|ms| scaled(ms, 1_000_000)),
             Self::Grpc => grpc(text),
@@ -73,18 +93,11 @@ impl DeadlineForm {
             Self::RemainingMs => "a whole number of milliseconds",
             Self::RemainingS => "a number of seconds",
         };
-        let span = Duration::from_nanos(nanos.ok_or_else(|| format!("`{}` is not {wanted}", shown()))?);
-        let remaining = match self {
-            Self::AbsoluteMs => span.checked_sub(unix).ok_or_else(|| {
-                let ago = unix.saturating_sub(span);
-                format!("`{}` was {}.{:03} s ago by this clock", shown(), ago.as_secs(), ago.subsec_millis())
-            })?,
-            Self::Grpc | Self::RemainingMs | Self::RemainingS => span,
-        };
-        if remaining.is_zero() {
-            return Err(format!("`{}` leaves no time for an answer", shown()));
-        }
-        Ok(remaining.min(LONGEST))
+        let span = Duration::from_nanos(nanos.ok_or_else(|| format!("`{}` is not {wanted}", shown(text)))?);
+        Ok(match self {
+            Self::AbsoluteMs => (span, span.checked_sub(unix)),
+            Self::Grpc | Self::RemainingMs | Self::RemainingS => (span, Some(span)),
+        })
     }
 
     /// `remaining` as the header writes it, never more than that; `unix` as for [`Self::read`].
@@ -101,6 +114,11 @@ impl DeadlineForm {
             Self::RemainingS => format!("{}.{:03}", remaining.as_secs(), remaining.subsec_millis()),
         }
     }
+}
+
+/// A header's text as an error shows it.
+fn shown(text: &str) -> String {
+    text.chars().take(40).collect::<String>().escape_debug().to_string()
 }
 
 /// The number in `text` if it is nothing but digits; the largest there is when it does not fit.
@@ -151,6 +169,22 @@ mod tests {
 
     fn read(form: DeadlineForm, text: &str) -> Option<Duration> {
         form.read(text, UNIX).ok()
+    }
+
+    #[test]
+    fn who_is_told_that_nothing_remains_has_been_told() {
+        let told = |form: DeadlineForm, text| form.told(text, UNIX);
+        for (form, text) in [
+            (DeadlineForm::RemainingMs, "0"),
+            (DeadlineForm::RemainingS, "0.000"),
+            (DeadlineForm::Grpc, "0m"),
+            (DeadlineForm::AbsoluteMs, "1790000000123"),
+            (DeadlineForm::AbsoluteMs, "1780000000000"),
+        ] {
+            assert_eq!((told(form, text), read(form, text)), (Some(Duration::ZERO), None), "{text}");
+        }
+        assert_eq!(told(DeadlineForm::RemainingMs, "4500"), Some(Duration::from_millis(4_500)));
+        assert_eq!((told(DeadlineForm::RemainingMs, "soon"), told(DeadlineForm::Grpc, "4")), (None, None));
     }
 
     #[test]
