@@ -70,14 +70,8 @@ fn found(row: &Row, amount: &str, nth: u64) -> Finding {
     let policy = plan.policy().expect("the gateway is our own");
     let following = Following::of(&plan).expect("one machine, with a declared policy");
     let (measures, _, agreement) = simulate::measure_beside(&plan, policy, &following);
-    let scene = Scene {
-        plan: &plan,
-        forecast: &Forecast::of(&plan),
-        measures: &measures,
-        agreement: Some(&agreement),
-        live: false,
-        setting: None,
-    };
+    let forecast = Forecast::of(&plan);
+    let scene = Scene::simulated(&plan, &forecast, &measures).beside(Some(&agreement));
     check::find(row.check).expect("a check of the table").judge(&scene)
 }
 
@@ -94,14 +88,8 @@ fn leaking(amount: &str) -> Finding {
     let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_tenfold")));
     let options = Options { program, ..Options::default() };
     let run = live::run(&plan, &options, &mut |_| {}, &Stop::new()).expect("it can run");
-    let scene = Scene {
-        plan: &plan,
-        forecast: &Forecast::of(&plan),
-        measures: &run.measures,
-        agreement: None,
-        live: true,
-        setting: None,
-    };
+    let forecast = Forecast::of(&plan);
+    let scene = Scene::live(&plan, &forecast, &run.measures);
     check::find("memory.plateau").expect("a check of the table").judge(&scene)
 }
 

@@ -45,14 +45,8 @@ fn count(run: &Run, outcome: Outcome) -> u64 {
 /// What a check says of a run with these faults.
 fn verdict(run: &Run, faults: &str, id: &str) -> Verdict {
     let plan = plan_of(faults, 1);
-    let scene = Scene {
-        plan: &plan,
-        forecast: &Forecast::of(&plan),
-        measures: &run.measures,
-        agreement: None,
-        live: true,
-        setting: None,
-    };
+    let forecast = Forecast::of(&plan);
+    let scene = Scene::live(&plan, &forecast, &run.measures);
     check::find(id).unwrap().judge(&scene).verdict
 }
 

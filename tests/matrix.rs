@@ -142,14 +142,8 @@ fn judged(row: &Row, faults: &str) -> Judgement {
         }
         None => (simulate::measure(&plan, policy).0, None),
     };
-    let scene = Scene {
-        plan: &plan,
-        forecast: &Forecast::of(&plan),
-        measures: &measures,
-        agreement: agreement.as_ref(),
-        live: false,
-        setting: None,
-    };
+    let forecast = Forecast::of(&plan);
+    let scene = Scene::simulated(&plan, &forecast, &measures).beside(agreement.as_ref());
     Judgement::of(&scene, false)
 }
 

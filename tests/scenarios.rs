@@ -74,17 +74,7 @@ fn judged(plan: &Plan) -> Judgement {
     let policy = plan.policy().expect("the gateway is our own");
     let (measures, _) = simulate::measure(plan, policy);
     let forecast = Forecast::of(plan);
-    Judgement::of(
-        &Scene {
-            plan,
-            forecast: &forecast,
-            measures: &measures,
-            agreement: None,
-            live: false,
-            setting: None,
-        },
-        false,
-    )
+    Judgement::of(&Scene::simulated(plan, &forecast, &measures), false)
 }
 
 /// What is red, or has no data, in a run.

@@ -145,7 +145,25 @@ pub struct Scene<'a> {
     /// True of a run with sockets, false of one in virtual time.
     pub live: bool,
     /// What the plan changes of this check.
-    pub setting: Option<&'a CheckOverride>,
+    setting: Option<&'a CheckOverride>,
+}
+
+impl<'a> Scene<'a> {
+    /// A run with sockets.
+    pub const fn live(plan: &'a Plan, forecast: &'a Forecast, measures: &'a Measures) -> Self {
+        Self { plan, forecast, measures, agreement: None, live: true, setting: None }
+    }
+
+    /// A run in virtual time.
+    pub const fn simulated(plan: &'a Plan, forecast: &'a Forecast, measures: &'a Measures) -> Self {
+        Self { live: false, ..Self::live(plan, forecast, measures) }
+    }
+
+    /// The same, and its verdicts were held against the declared policy's.
+    #[must_use]
+    pub const fn beside(self, agreement: Option<&'a Agreement>) -> Self {
+        Self { agreement, ..self }
+    }
 }
 
 impl Kind {

@@ -86,14 +86,7 @@ mod tests {
             let mut measures = healthy(&plan);
             (0..100).for_each(|seq| measures.record(&record(seq, 5_000, took, Outcome::Shed)));
             let measures = &measures;
-            requests(&Scene {
-                plan: &plan,
-                forecast: &forecast,
-                measures,
-                agreement: None,
-                live,
-                setting: None,
-            })
+            requests(&Scene { live, ..Scene::live(&plan, &forecast, measures) })
         };
         // 80 a second: 2 ms at least, then what they take, then the ping's 600 us and 10 ms
         let close = |got: f64, want: f64| assert!((got - want).abs() < 0.02, "{got} {want}");

@@ -29,16 +29,13 @@ fn simulated(plan: &Plan, measures: &Measures, id: &str) -> Finding {
 
 fn found(plan: &Plan, measures: &Measures, live: bool, id: &str) -> Finding {
     let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live, setting: None };
+    let scene = Scene { live, ..Scene::live(plan, &forecast, measures) };
     find(id).unwrap_or_else(|| panic!("{id}")).judge(&scene)
 }
 
 fn judgement(plan: &Plan, measures: &Measures, interrupted: bool) -> Judgement {
     let forecast = Forecast::of(plan);
-    Judgement::of(
-        &Scene { plan, forecast: &forecast, measures, agreement: None, live: true, setting: None },
-        interrupted,
-    )
+    Judgement::of(&Scene::live(plan, &forecast, measures), interrupted)
 }
 
 fn each_shed(measures: &mut Measures, seqs: std::ops::Range<u64>, change: fn(&mut crate::observe::Record)) {

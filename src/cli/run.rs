@@ -272,14 +272,7 @@ fn csv(name: &str) -> Result<PathBuf, String> {
 /// Judges a run and puts it into a report.
 fn reported(whole: &Whole, (run, agreement): Judged, folder: &Path) -> Report {
     let Whole { plan, event, rehearsal } = whole;
-    let scene = Scene {
-        plan,
-        forecast: rehearsal,
-        measures: &run.measures,
-        agreement: agreement.as_ref(),
-        live: true,
-        setting: None,
-    };
+    let scene = Scene::live(plan, rehearsal, &run.measures).beside(agreement.as_ref());
     let judgement = Judgement::of(&scene, run.ended_by == Ended::Interrupted);
     let refusals = run.evidence.into_iter().map(|raw| RawRefusal {
         seq: raw.seq,
@@ -343,10 +336,7 @@ fn show_at(address: SocketAddr, whole: &Arc<Whole>) -> Result<Dashboard, Failure
 fn drawn(whole: &Whole, standing: &Standing) -> String {
     let Whole { plan, event, rehearsal } = whole;
     let measures = &standing.measures;
-    let judgement = Judgement::of(
-        &Scene { plan, forecast: rehearsal, measures, agreement: None, live: true, setting: None },
-        false,
-    );
+    let judgement = Judgement::of(&Scene::live(plan, rehearsal, measures), false);
     let at = standing.at.since(Moment::ZERO);
     let header = RunHeader {
         simulated: false,

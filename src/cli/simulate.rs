@@ -240,7 +240,7 @@ impl Args {
 }
 
 fn judge(plan: &Plan, forecast: &Forecast, measures: &Measures, agreement: Option<&Agreement>) -> Judgement {
-    Judgement::of(&Scene { plan, forecast, measures, agreement, live: false, setting: None }, false)
+    Judgement::of(&Scene::simulated(plan, forecast, measures).beside(agreement), false)
 }
 
 /// The lines of a table: every variant of the plan with every combination.

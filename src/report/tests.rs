@@ -15,7 +15,7 @@ mod answers;
 
 pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, agreement: None, live: true, setting: None };
+    let scene = Scene::live(plan, &forecast, measures);
     let judgement = Judgement::of(&scene, interrupted);
     let header = RunHeader {
         id: "20261130-071502".into(),

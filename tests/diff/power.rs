@@ -29,8 +29,7 @@ pub(crate) fn simulated(plan: &Plan) -> Report {
     let ended = simulate::run(plan, policy, &mut |sighting| fold.see(sighting));
     let measures = fold.finish(ended.at);
     let forecast = Forecast::of(plan);
-    let scene =
-        Scene { plan, forecast: &forecast, measures: &measures, agreement: None, live: false, setting: None };
+    let scene = Scene::simulated(plan, &forecast, &measures);
     let judgement = Judgement::of(&scene, false);
     let header = RunHeader {
         simulated: true,

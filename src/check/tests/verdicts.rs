@@ -34,7 +34,7 @@ fn bent_run(declared: &Sketch, bent: &Sketch) -> (Plan, Measures, Agreement) {
 
 fn judged_so(plan: &Plan, measures: &Measures, agreement: Option<&Agreement>, id: &str) -> Finding {
     let forecast = Forecast::of(plan);
-    let scene = Scene { plan, forecast: &forecast, measures, agreement, live: false, setting: None };
+    let scene = Scene::simulated(plan, &forecast, measures).beside(agreement);
     find(id).unwrap().judge(&scene)
 }
 
