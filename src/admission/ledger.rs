@@ -68,11 +68,6 @@ impl Ledger {
         self.held
     }
 
-    /// Whether tokens are all that is limited: then the size of a request says nothing of how much can be spent.
-    pub(crate) const fn is_of_tokens(&self) -> bool {
-        self.requests.is_none() && self.slots.is_none()
-    }
-
     /// Tokens that could be spent at once by requests of `hold`.
     pub(crate) fn level(&self, hold: Tokens) -> Tokens {
         let by_tokens = self.tokens.as_ref().map(Meter::tokens);

@@ -131,13 +131,18 @@ impl Rate {
 
     /// How long `n` things take at this rate, rounded up: exact for every `n`, nothing accumulates.
     pub fn time_for(self, n: u64) -> Duration {
-        if let Some(product) = n.checked_mul(self.per) {
-            // nearly always: a division of half the width takes a tenth of the time, and none less
-            let nanos = if self.count == 1 { product } else { product.div_ceil(self.count) };
-            return Duration::from_nanos(nanos);
-        }
-        let nanos = (u128::from(n) * u128::from(self.per)).div_ceil(u128::from(self.count));
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        self.time_for_parts(u128::from(n) * u128::from(self.per))
+    }
+
+    /// The same for things cut into [`Self::per_nanos`] parts each: `count` of these come in a nanosecond.
+    pub(super) fn time_for_parts(self, parts: u128) -> Duration {
+        let nanos = match u64::try_from(parts) {
+            Ok(parts) if self.count == 1 => parts,
+            // nearly always: a division of half the width takes a tenth of the time
+            Ok(parts) => parts.div_ceil(self.count),
+            Err(_) => u64::try_from(parts.div_ceil(u128::from(self.count))).unwrap_or(u64::MAX),
+        };
+        Duration::from_nanos(nanos)
     }
 
     /// How many whole things fit in `span`.

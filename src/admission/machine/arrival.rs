@@ -167,8 +167,7 @@ impl Admission {
             ask.deadline.since(now).saturating_sub(self.service.get()).saturating_sub(self.config.margin);
         let requests = self.queue.len() as u64 + 1;
         let tokens = self.queue.tokens() + ask.hold();
-        let mean =
-            if self.ledger.is_of_tokens() { Tokens::ZERO } else { Tokens::new(tokens.get() / requests) };
+        let mean = Tokens::new(tokens.get() / requests);
         let factor = self.factor.get();
         let level = self.ledger.level(mean);
         let to_come = self.ledger.supply(slack, mean, self.service.mean()) - level;

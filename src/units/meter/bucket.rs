@@ -101,13 +101,7 @@ impl Level {
             return None;
         }
         let missing = u128::try_from(want - self.level).unwrap_or(0);
-        let nanos = match u64::try_from(missing) {
-            Ok(missing) if self.rate.count() == 1 => missing,
-            // a division of half the width takes a tenth of the time
-            Ok(missing) => missing.div_ceil(self.rate.count()),
-            Err(_) => u64::try_from(missing.div_ceil(u128::from(self.rate.count()))).unwrap_or(u64::MAX),
-        };
-        Some(Duration::from_nanos(nanos))
+        Some(self.rate.time_for_parts(missing))
     }
 
     /// The most that can be taken from now until `span` from now.
