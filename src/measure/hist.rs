@@ -79,6 +79,11 @@ impl Hist {
         self.buckets.len()
     }
 
+    /// How many different values, as far as they are told apart: all below 2,048 are.
+    pub fn distinct(&self) -> usize {
+        self.buckets.iter_recorded().count()
+    }
+
     /// The number at this quantile (0 to 1), by nearest rank, to a thousandth, and never beyond the smallest and the
     /// largest that were recorded; `None` of an empty one.
     pub fn number_at(&self, quantile: f64) -> Option<u64> {

@@ -1,13 +1,11 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::{Examples, Frame, Hist, Trouble};
 use crate::observe::{Ghost, Outcome, Reason, Record, RetryAfter};
 use crate::units::{Moment, Tokens};
 
-/// The most distinct values or texts that are told apart; a server cannot make us keep more.
-const MOST_DISTINCT: usize = 4_096;
-/// The same of faults in a refusal's form, which are texts.
+/// The most faults in a refusal's form that are told apart: they are texts, and a server cannot make us keep more.
 const MOST_FAULTS: usize = 20;
 /// A refusal slower than this is an example of a slow one.
 const SLOW: Duration = Duration::from_millis(10);
@@ -24,7 +22,6 @@ pub struct Refusals {
     pub latency: Hist,
     /// Announced times, in whole seconds, rounded up.
     pub announced: Hist,
-    distinct: Distinct,
     /// Answers without a Retry-After.
     pub missing: u64,
     /// Announced times that are longer than what such callers keep (see `OnRefusal::keeps`).
@@ -51,57 +48,10 @@ pub struct Refusals {
     pub after_drain: u64,
 }
 
-/// Which whole seconds were announced, up to [`MOST_DISTINCT`] of them: nearly all are below that.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Distinct {
-    /// A bit each.
-    short: Vec<u64>,
-    long: BTreeSet<u64>,
-    len: usize,
-}
-
-impl Distinct {
-    const fn len(&self) -> usize {
-        self.len
-    }
-
-    fn insert(&mut self, seconds: u64) {
-        if self.len == MOST_DISTINCT {
-            return;
-        }
-        let fresh = if seconds < MOST_DISTINCT as u64 {
-            let (word, bit) = ((seconds / 64) as usize, 1 << (seconds % 64));
-            if self.short.len() <= word {
-                self.short.resize(word + 1, 0);
-            }
-            let fresh = self.short[word] & bit == 0;
-            self.short[word] |= bit;
-            fresh
-        } else {
-            self.long.insert(seconds)
-        };
-        self.len += usize::from(fresh);
-    }
-
-    /// Adds another's; of more than are kept the longest go.
-    fn add(&mut self, other: &Self) {
-        if self.short.len() < other.short.len() {
-            self.short.resize(other.short.len(), 0);
-        }
-        self.short.iter_mut().zip(&other.short).for_each(|(mine, theirs)| *mine |= theirs);
-        self.long.extend(&other.long);
-        let short: u32 = self.short.iter().map(|word| word.count_ones()).sum();
-        while short as usize + self.long.len() > MOST_DISTINCT {
-            self.long.pop_last();
-        }
-        self.len = short as usize + self.long.len();
-    }
-}
-
 impl Refusals {
-    /// How many different times were announced, up to 4,096.
+    /// How many different times were announced; those beyond half an hour are told apart to a thousandth.
     pub fn distinct(&self) -> usize {
-        self.distinct.len()
+        self.announced.distinct()
     }
 
     /// Takes in an attempt, if it was refused. `drained` is the instant the event's backlog was gone.
@@ -177,7 +127,6 @@ impl Refusals {
             Some(RetryAfter::After(span)) => {
                 let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
                 self.announced.record_count(seconds);
-                self.distinct.insert(seconds);
                 if frame.is_overlong(record.class, *span) {
                     self.overlong += 1;
                     if record.should_retry == Some(false) {
@@ -217,7 +166,6 @@ impl Refusals {
         self.answers += other.answers;
         self.latency.add(&other.latency);
         self.announced.add(&other.announced);
-        self.distinct.add(&other.distinct);
         self.overlong += other.overlong;
         self.marked += other.marked;
         self.missing += other.missing;

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::observe::{Outcome, Record, RetryAfter};
@@ -76,9 +75,10 @@ impl Told {
 
     /// The callers that are known on both sides: a sample of all, in an order that says nothing about them.
     pub fn returned(&self) -> impl Iterator<Item = Returned> + use<> {
-        let told: BTreeMap<_, _> = self.told.kept().into_iter().collect();
+        let told = self.told.kept();
         self.came.kept().into_iter().filter_map(move |(key, (done, kept))| {
-            let Telling { at, announced, .. } = *told.get(&key)?;
+            let place = told.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+            let Telling { at, announced, .. } = told[place].1;
             Some(Returned { seq: key.1, announced, waited: done.since(at), kept })
         })
     }
