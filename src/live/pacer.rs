@@ -17,21 +17,11 @@ use crate::workload::{Arrival, ClassId, Late, Load, Sizes, Span};
 /// request.
 const COALESCE_FROM: f64 = 5_000.0;
 
-/// The grain is a mean gap, so that about two requests share a wake-up, and no more than this.
-const LONGEST_GRAIN: Duration = Duration::from_micros(200);
+/// How long a wake-up waits for others to fall due, at such a rate: two requests share one at 5,000/s, five at 20,000/s.
+const GRAIN: Duration = Duration::from_micros(200);
 
-/// At rates whose mean gap is under 100 µs the grain is this: five requests share a wake-up at 20,000/s, which leaves the
-/// thread the time to make good what the machine keeps from it.
-const BUSIEST: (f64, Duration) = (10_000.0, Duration::from_micros(200));
-
-/// How long a wake-up waits for others to fall due, at such a rate.
 fn grain(per_sec: f64) -> Option<Duration> {
-    let (busiest, grain) = BUSIEST;
-    if per_sec > busiest {
-        return Some(grain);
-    }
-    // a little over: due times are whole nanoseconds
-    (per_sec >= COALESCE_FROM).then(|| Duration::from_secs_f64(1.01 / per_sec).min(LONGEST_GRAIN))
+    (per_sec >= COALESCE_FROM).then_some(GRAIN)
 }
 
 /// An attempt to be made. They order by due time, then by number.
@@ -281,10 +271,10 @@ mod tests {
             (wakes, Duration::from_nanos(latest))
         };
         assert_eq!(ruled(4_900), (4_900, Duration::ZERO), "each at its instant");
-        for (rate, at_once, grain) in [(5_000, 2, 200), (7_000, 2, 145), (10_000, 2, 101), (20_000, 5, 200)] {
+        for (rate, at_once) in [(5_000, 2), (7_000, 2), (10_000, 3), (20_000, 5)] {
             let (wakes, latest) = ruled(rate);
             assert!(wakes <= rate as u64 / at_once + 1, "{wakes} wake-ups at {rate}/s");
-            assert!(latest <= Duration::from_micros(grain), "{latest:?} late at {rate}/s");
+            assert!(latest <= GRAIN, "{latest:?} late at {rate}/s");
         }
     }
 
