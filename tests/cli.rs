@@ -228,13 +228,16 @@ fn a_plan_beyond_what_the_selftest_found_is_refused_before_it_runs() {
             r#"{{"sender":"{sender}","rate_per_s":{rate},"lag_p99_us":9,"deviation_p99_us":null,"then":null}}"#
         )
     };
-    let limits = format!(
-        r#"{{"schema":"tenfold.limits/1","measured":"2026-11-30T12:00:00Z","cores":{cores},"generator":[{},{}],"provider":{}}}"#,
-        kept("hyper", 9_000),
-        kept("reqwest", 10),
-        kept("provider", 9_000)
-    );
-    std::fs::write(&file, limits).unwrap();
+    let write = |scheduling: &str| {
+        let limits = format!(
+            r#"{{"schema":"tenfold.limits/1","measured":"2026-11-30T12:00:00Z","cores":{cores},"scheduling":"{scheduling}","generator":[{},{}],"provider":{}}}"#,
+            kept("hyper", 9_000),
+            kept("reqwest", 10),
+            kept("provider", 9_000)
+        );
+        std::fs::write(&file, limits).unwrap();
+    };
+    write(&tenfold::live::scheduling_permitted().unwrap().to_string());
     let run = |more: &[&str]| {
         let mut command = Command::cargo_bin("tenfold").unwrap();
         command.args(["run", "plans/smoke.yaml", "--dry-run"]).args(more).env("TENFOLD_LIMITS", &file);
@@ -245,7 +248,9 @@ fn a_plan_beyond_what_the_selftest_found_is_refused_before_it_runs() {
     assert!(said.contains("send with hyper") && said.contains("--beyond-limits"), "{said}");
     run(&["--beyond-limits"]).code(0);
     run(&["--set", "target.request.sender=hyper"]).code(0);
-    // limits of another machine, and what is none
+    // limits of other permissions, of another machine, and what is none
+    write("nice 19");
+    run(&[]).code(0);
     std::fs::write(&file, "{}").unwrap();
     run(&[]).code(0);
 }

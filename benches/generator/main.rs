@@ -2,7 +2,9 @@
 //!
 //! `cargo bench --bench generator` prints everything in about five minutes; `-- --only table` (or `memory`, `freeze`)
 //! prints a part, `--rates 1000,5000`, `--seconds 4` and `--repeat 3` change it. Every sender is a process of its own on
-//! the first core, a plain server one on the second. Peers that are not installed are skipped, and it is said so.
+//! the first core, a plain server one on the second, and all of them run before what else the machine does, as far as
+//! that is permitted (it says which; a service that takes its core for 5 ms once a second is a D of 2 ms). Peers that are
+//! not installed are skipped, and it is said so.
 //!
 //! D is the p99 deviation of the cumulative count from `rate × t` as the server saw it; the origin of `t` is where half of
 //! the requests came before their instant and half after it, so that a constant transit time is no deviation.
@@ -82,8 +84,10 @@ struct Row {
 }
 
 fn table(asked: &Asked) -> Outcome<()> {
+    let scheduling = tenfold::live::scheduling_permitted()?;
     println!(
-        "{} s a point, {} of each, the one with the median D; D in ms, its span, CPU in s per 1,000 requests",
+        "{} s a point, {} of each, the one with the median D; D in ms, its span, CPU in s per 1,000 requests; \
+         scheduling: {scheduling}",
         asked.seconds, asked.repeat
     );
     println!("{:>9}  {:<17} {:>8} {:>11} {:>8} {:>9}", "offered/s", "sender", "D", "span", "CPU", "rate/s");

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde_json::{Value, json};
-use tenfold::live::Clock;
 use tenfold::live::selftest::{Manner, Plain, Spacing, drive};
+use tenfold::live::{Clock, run_before_others};
 use tenfold::plan;
 
 use crate::{Outcome, floor};
@@ -19,10 +19,8 @@ const BEFORE_ANSWERS: Duration = Duration::from_millis(9_800);
 pub(crate) const SENDER: usize = 0;
 const SERVER: usize = 1;
 
-/// Keeps this process on one core, where there are two, and lets it run before what else this machine does.
+/// Keeps this process on one core, where there are two.
 pub(crate) fn pin(core: usize) {
-    // without the permission for it the figures show what else ran
-    let _ = rustix::process::setpriority_process(None, -10);
     let mut set = CpuSet::new();
     set.set(core);
     // a machine of one core, or a stricter set: the figures then say so by themselves
@@ -40,7 +38,7 @@ pub(crate) fn play(role: &str, args: &[String]) -> Outcome<()> {
         "part-server" => serve(args),
         "part-tenfold" => tenfold(args),
         "part-floor" => {
-            pin(SENDER);
+            run_before_others();
             raise_descriptors();
             say(&floor::send(&args[0], args[1].parse()?, args[2].parse()?)?)
         }

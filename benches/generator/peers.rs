@@ -3,8 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 
 use procfs::process::Process;
+use tenfold::live::run_before_others;
 
 use crate::parts::Server;
 use crate::{Outcome, Row, seen};
@@ -84,13 +86,20 @@ fn k6(url: &str, rate: u64, secs: u64) -> (Vec<String>, String) {
 }
 
 impl Peer {
-    /// Lets it send, on the core it inherits from this process.
+    /// Lets it send, on the core it inherits from this process, and before all else that runs there.
     pub(crate) fn send(&self, server: &mut Server, rate: u64, secs: u64) -> Outcome<Row> {
         let (args, input) = (self.call)(&server.url, rate, secs);
         let before = children()?;
         let mut command = Command::new(self.name);
         let quiet = command.args(args).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = quiet.spawn()?;
+        // what a preferred thread starts is preferred
+        let mut child = thread::scope(|scope| {
+            let start = || {
+                run_before_others();
+                quiet.spawn()
+            };
+            scope.spawn(start).join().map_err(|_| "it was not started")
+        })??;
         // one that reads nothing may have closed it
         let _ = child.stdin.take().ok_or("no stdin")?.write_all(input.as_bytes());
         let status = child.wait()?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{complain, exit, faults, say};
+use crate::live::Scheduling;
 use crate::live::selftest::{Kept, Limits};
 use crate::plan::Plan;
 
@@ -117,7 +118,17 @@ fn table(limits: &Limits, file: &Path) -> String {
         text.push_str(&row(&format!("generator, {}", kept.sender), kept));
     }
     text.push_str(&row("provider", &limits.provider));
-    text.push_str(&format!("\n  {} cores; stored in {}\n", limits.cores, file.display()));
+    let scheduling = faults::tame(&limits.scheduling);
+    let more = if scheduling == Scheduling::RealTime.to_string() {
+        ""
+    } else {
+        "; a user that may schedule in real time (CAP_SYS_NICE, or an rtprio limit) sends more evenly"
+    };
+    text.push_str(&format!(
+        "\n  {} cores, scheduling {scheduling}{more}; stored in {}\n",
+        limits.cores,
+        file.display()
+    ));
     text
 }
 
@@ -138,6 +149,7 @@ mod tests {
             schema: "tenfold.limits/1".into(),
             measured: "2026-11-30T12:00:00Z".into(),
             cores: 2,
+            scheduling: "real-time".into(),
             generator: vec![kept("hyper", 5_000)],
             provider: Kept { deviation_p99_us: None, then: None, ..kept("provider", 4_000) },
         };
@@ -145,7 +157,13 @@ mod tests {
         let generator = "  generator, hyper          5000/s    0.31 ms    0.12 ms   6000/s: lag p99 4.0 ms\n";
         assert!(text.contains(generator), "{text}");
         assert!(
-            text.contains("no higher rate was tried") && text.ends_with("stored in /x/limits.json\n"),
+            text.contains("no higher rate was tried")
+                && text.ends_with("  2 cores, scheduling real-time; stored in /x/limits.json\n"),
+            "{text}"
+        );
+        let text = table(&Limits { scheduling: "nice -10".into(), ..limits }, Path::new("/x/limits.json"));
+        assert!(
+            text.contains("2 cores, scheduling nice -10; a user that may schedule in real time"),
             "{text}"
         );
     }

@@ -376,7 +376,7 @@ where
         Timer::new(callers.clock).map_err(LiveError::Thread)?
     };
     let body = move || {
-        super::priority::run_before_others();
+        super::run_before_others();
         let ended = runtime.block_on(async {
             let ping = tokio::spawn(ping);
             let work = async {

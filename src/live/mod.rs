@@ -50,6 +50,7 @@ pub use listener::Listener;
 pub use log::{COLUMNS, Log, LogFile, Written};
 pub use pacer::{Departure, Fate, Pacer};
 pub use preflight::Needs;
+pub use priority::{Scheduling, run_before_others, scheduling_permitted};
 pub use provider::{Arrived, Carriers, ProviderError, ProviderShell};
 pub use run::{Ended, Options, Run, Stop, run};
 pub use seen::Seen;

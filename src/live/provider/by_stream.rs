@@ -67,7 +67,7 @@ pub(super) fn start(
     let (stop, stopped) = oneshot::channel();
     let desk = Arc::new(Desk { office, cut, resets });
     let thread = thread::Builder::new().name("provider".into()).spawn(move || {
-        crate::live::priority::run_before_others();
+        crate::live::run_before_others();
         runtime.block_on(async {
             tokio::select! {
                 () = accept(listener, desk) => {}

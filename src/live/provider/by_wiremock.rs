@@ -34,7 +34,7 @@ pub(super) fn start(listener: TcpListener, office: Office) -> io::Result<MockSer
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let starting = std::thread::Builder::new().name("provider-start".into()).spawn(move || {
         // wiremock's own thread is started from this one
-        crate::live::priority::run_before_others();
+        crate::live::run_before_others();
         runtime.block_on(async {
             let server = MockServer::builder().listener(listener).disable_request_recording().start().await;
             Mock::given(wiremock::matchers::any()).respond_with(office).mount(&server).await;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Manner, Plain, Spacing, drive, plans};
 use crate::live::wall::Stamp;
-use crate::live::{Clock, LiveError, ProviderShell};
+use crate::live::{Clock, LiveError, ProviderShell, scheduling_permitted};
 use crate::measure::Measures;
 use crate::observe::Outcome;
 use crate::plan::{Plan, SenderKind};
@@ -38,6 +38,10 @@ pub struct Limits {
     pub measured: String,
     /// Cores there were.
     pub cores: u32,
+    /// How the threads that requests go through were scheduled, as [`Scheduling`](crate::live::Scheduling) says it. Empty in
+    /// files that do not say so.
+    #[serde(default)]
+    pub scheduling: String,
     /// What the generator kept, by sender.
     pub generator: Vec<Kept>,
     /// What our own provider kept, called directly.
@@ -75,14 +79,15 @@ impl Limits {
             schema: SCHEMA.to_owned(),
             measured: Stamp::of(Clock::start().wall()).rfc3339(),
             cores: cores(),
+            scheduling: scheduling(),
             generator,
             provider,
         })
     }
 
-    /// Whether they were found on a machine like this one.
+    /// Whether they were found on a machine like this one, with the same permission to run before others.
     pub fn fit_here(&self) -> bool {
-        self.schema == SCHEMA && self.cores == cores()
+        self.schema == SCHEMA && self.cores == cores() && self.scheduling == scheduling()
     }
 
     /// Says why `plan`, as it is rehearsed, is beyond them, if it is: the arithmetic and the way out. Its provider will be
@@ -125,6 +130,10 @@ impl Limits {
 
 fn cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |cores| u32::try_from(cores.get()).unwrap_or(u32::MAX))
+}
+
+fn scheduling() -> String {
+    scheduling_permitted().map_or_else(|_| String::new(), |scheduling| scheduling.to_string())
 }
 
 /// How one rate went.
@@ -257,10 +266,12 @@ mod tests {
             schema: SCHEMA.into(),
             measured: String::new(),
             cores: cores(),
+            scheduling: scheduling(),
             generator: vec![kept("hyper", 16_000), kept("reqwest", 4_000)],
             provider: kept("provider", 6_000),
         };
         assert!(limits.fit_here());
+        assert!(!Limits { scheduling: "nice 40".into(), ..limits.clone() }.fit_here());
         let plan = |rate| plans::steady("http://127.0.0.1:1", rate, LASTS, SenderKind::Reqwest).unwrap();
         assert_eq!(limits.exceeded_by(&plan(4_000), 4_000.0), None);
         let why = limits.exceeded_by(&plan(8_000), 100.0).unwrap();
