@@ -45,7 +45,9 @@ impl Process for Oscillating {
     fn offset(&self, next: &Next<'_>, _: &mut Pcg64) -> Duration {
         let step = next.phase.rate.per_sec_f64() * self.every.as_secs_f64();
         let all: f64 = self.factors.0.iter().map(|factor| factor * step).sum();
-        let (cycles, mut left) = ((next.k as f64 / all).floor(), next.k as f64 % all);
+        // one rounding, not two that may disagree about the last caller of a cycle
+        let mut left = next.k as f64 % all;
+        let cycles = ((next.k as f64 - left) / all).round();
         let mut steps = cycles * self.factors.0.len() as f64;
         for factor in &self.factors.0 {
             let callers = factor * step;

@@ -85,6 +85,22 @@ fn an_oscillating_rate_gives_each_step_its_share() {
     }
 }
 
+/// A cycle's number of callers is seldom a whole number that a float holds exactly.
+#[test]
+fn no_step_of_an_oscillating_rate_is_skipped_at_any_rate() {
+    for per_min in [250, 500, 1_000, 2_000, 4_000, 7_777] {
+        let load = load(text("oscillating"), &[(&format!("{per_min}/min"), "20m")]);
+        let dues = dues(&load);
+        assert!((dues.len() as i64 - per_min * 20).abs() <= 1, "{} at {per_min}/min", dues.len());
+        // the slowest step is 0.85 of the rate
+        let longest = 60.0 / (0.85 * per_min as f64) + 1e-6;
+        for pair in dues.windows(2) {
+            let gap = pair[1] - pair[0];
+            assert!(gap > 0.0 && gap <= longest, "{gap} s at {} s of {per_min}/min", pair[0]);
+        }
+    }
+}
+
 #[test]
 fn callers_of_a_round_come_at_once_by_tier_and_fractions_are_carried() {
     let factors = map(vec![("slow", list(["0", "2"].map(text).to_vec()))]);
