@@ -109,8 +109,10 @@ impl Trouble {
     }
 }
 
-/// What this machine lacks when it says so.
-const LOCAL: [Errno; 5] = [Errno::ADDRNOTAVAIL, Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
+/// What this machine lacks when it says so. A socket that is bound to a source address before it connects is told of a lack
+/// of ports as "address in use".
+const LOCAL: [Errno; 6] =
+    [Errno::ADDRNOTAVAIL, Errno::ADDRINUSE, Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM];
 
 /// Reads an error of reqwest. `headed` says whether the head of an answer had been read.
 ///
