@@ -28,8 +28,9 @@ use crate::plan::{Http, TargetRequest};
 /// How long an HTTP/1.1 connection may lie idle: shorter than a server usually keeps it, so that none is closed just as
 /// it is used.
 const IDLE_FOR: Duration = Duration::from_secs(3);
-/// What is read at once of an answer.
-const READ: usize = 4_096;
+/// What is read at once of an answer over HTTP/1.1, and so the longest head that is understood. Each open request holds so
+/// much.
+const READ: usize = 7 * 1_024;
 /// How often a request that was not written is tried on another connection.
 const TRIES: usize = 3;
 

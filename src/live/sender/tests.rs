@@ -33,6 +33,8 @@ struct Manner {
     hasty: bool,
     /// It never answers.
     silent: bool,
+    /// How long a header of its answers is.
+    header: usize,
 }
 
 /// What one has seen.
@@ -69,6 +71,10 @@ async fn answered(
     }
     leaving.1 = true;
     let mut response = Response::new(Full::from("{}"));
+    if manner.header > 0 {
+        let long = http::HeaderValue::try_from("a".repeat(manner.header)).unwrap();
+        response.headers_mut().insert("content-security-policy", long);
+    }
     if manner.closes {
         response.headers_mut().insert("connection", http::HeaderValue::from_static("close"));
     }
@@ -202,6 +208,20 @@ async fn a_caller_who_leaves_resets_its_stream_and_the_connection_stands() {
             }
         }
         assert_eq!(heard.lock().unwrap().connections, 1, "{kind:?}");
+    }
+}
+
+/// What gateways and the proxies before them add to an answer makes a head of some kilobytes.
+#[tokio::test]
+async fn long_heads_are_understood() {
+    for (kind, http) in
+        [(SenderKind::Reqwest, Http::One), (SenderKind::Hyper, Http::One), (SenderKind::Hyper, TWO)]
+    {
+        let manner = Manner { header: 6_500, ..Manner::default() };
+        let (_, sender) = to_one(manner, kind, http).await;
+        for _ in 0..2 {
+            assert_eq!(exchange(&sender, 100).await.unwrap(), b"{}", "{kind:?}");
+        }
     }
 }
 
