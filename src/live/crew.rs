@@ -4,7 +4,8 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -51,6 +52,23 @@ pub(super) struct Crew {
     _scraper: Option<Scraper>,
 }
 
+/// How long the client is waited for once it has been told to end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How `thread` ended, if it does within so long. One that stands still is left behind: what was seen until then is worth
+/// more than its end.
+fn ends<T>(thread: JoinHandle<T>, within: Duration) -> Option<thread::Result<T>> {
+    let clock = Clock::start();
+    let until = clock.now() + within;
+    while !thread.is_finished() {
+        if clock.now() >= until {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Some(thread.join())
+}
+
 impl Crew {
     /// Starts everyone; the first arrival is due at `start`. Pings and samples of memory begin at once.
     pub(super) fn start(
@@ -93,12 +111,30 @@ impl Crew {
     pub(super) fn dismiss(self) -> Result<Leftovers, LiveError> {
         // no receiver is left if the client has ended by itself
         let _ = self.quit.send(true);
-        let died = |_| LiveError::Thread(io::Error::other("a thread of the load panicked"));
-        self.client.join().map_err(died)?.map_err(LiveError::Thread)?;
+        if let Some(ended) = ends(self.client, PATIENCE) {
+            let died = |_| LiveError::Thread(io::Error::other("a thread of the load panicked"));
+            ended.map_err(died)?.map_err(LiveError::Thread)?;
+        }
         Ok(Leftovers {
             evidence: self.callers.take_evidence(),
             looked: self.callers.looked(),
             not_waited_for: self.paced.not_waited_for.load(Ordering::Relaxed),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As in vllm-project/guidellm#431: what stands still is not waited for without end.
+    #[test]
+    fn a_thread_that_does_not_end_is_left_behind() {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let stuck = thread::spawn(move || ended.recv());
+        assert!(ends(stuck, Duration::from_millis(20)).is_none());
+        end.send(()).unwrap();
+        let soon = thread::spawn(|| 7);
+        assert_eq!(ends(soon, Duration::from_secs(60)).unwrap().unwrap(), 7);
     }
 }
