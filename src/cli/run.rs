@@ -220,8 +220,7 @@ impl Args {
 
 /// Requests a second that reach the provider at most: what its quota and the gateway let through of the busiest phase.
 fn forwarded(plan: &Plan, forecast: &Forecast) -> f64 {
-    let peak = plan.load.phases.iter().map(|phase| phase.rate.per_sec_f64()).fold(0.0, f64::max);
-    peak.min(forecast.basis.served)
+    plan.load.peak_per_s().min(forecast.basis.served)
 }
 
 /// A run, and how its verdicts agree with those of the declared policy.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::observe::Attempt;
 use crate::units::Moment;
-use crate::workload::{Arrival, ClassId, Late, Load, Sizes, Span};
+use crate::workload::{Arrival, ClassId, Late, Load, Phase, Sizes, Span};
 
 /// From this rate on one wake-up sends everything due within a grain: a wake-up for each request would cost more than the
 /// request.
@@ -73,7 +73,8 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
     /// `load`.
     pub fn new(schedule: S, load: &Load, start: Moment) -> Self {
         let shift = start.since(Moment::ZERO);
-        let busy = load.spans().filter_map(|(phase, span)| Some((span, grain(phase.rate.per_sec_f64())?)));
+        let peak = |phase: &Phase| load.arrivals.peak(phase.rate);
+        let busy = load.spans().filter_map(|(phase, span)| Some((span, grain(peak(phase))?)));
         Self {
             schedule: schedule.peekable(),
             returns: BinaryHeap::new(),

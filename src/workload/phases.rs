@@ -94,7 +94,13 @@ impl Load {
 
     /// Callers a second where they come closest together, in any phase.
     pub fn peak_per_s(&self) -> f64 {
-        self.phases.iter().map(|phase| self.arrivals.peak(phase.rate)).fold(0.0, f64::max)
+        self.busiest().map_or(0.0, |(_, peak)| peak)
+    }
+
+    /// The phase in which callers come closest together, and how many a second they are then.
+    pub fn busiest(&self) -> Option<(&Phase, f64)> {
+        let peaks = self.phases.iter().map(|phase| (phase, self.arrivals.peak(phase.rate)));
+        peaks.max_by(|(_, a), (_, b)| a.total_cmp(b))
     }
 
     /// The number of callers expected in all.

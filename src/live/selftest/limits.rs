@@ -96,11 +96,8 @@ impl Limits {
         let (name, _) =
             SenderKind::ALL.into_iter().find(|(_, kind)| *kind == plan.target.request.transport.sender)?;
         let kept = self.generator.iter().find(|kept| kept.sender == name)?;
-        let fastest = |a: &&crate::workload::Phase, b: &&crate::workload::Phase| {
-            a.rate.per_sec_f64().total_cmp(&b.rate.per_sec_f64())
-        };
-        let phase = plan.load.phases.iter().max_by(fastest)?;
-        let (peak, most) = (phase.rate.per_sec_f64(), f64::from(kept.rate_per_s));
+        let (phase, peak) = plan.load.busiest()?;
+        let most = f64::from(kept.rate_per_s);
         if peak > most {
             let better = self.generator.iter().find(|other| f64::from(other.rate_per_s) >= peak);
             let better = better.map(|other| {
