@@ -64,8 +64,8 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if returns.after.returned > 0 {
         because = format!("{because}; {} of {} after it", returns.after.kept, returns.after.returned);
     }
-    if at_least < limit && refusals.distinct() == 1 {
-        let only = refusals.announced.min().unwrap_or(0);
+    let (least, most) = (refusals.announced.min(), refusals.announced.max());
+    if let Some(only) = least.filter(|only| at_least < limit && most == Some(*only)) {
         because = format!("{because}; every refusal announced {only} s, whatever the state");
     }
     if at_least < limit && at_most >= limit {

@@ -25,9 +25,10 @@ fn judge(scene: &Scene<'_>) -> Finding {
     let (share, limit) = (good as f64 / announced as f64, scene.part(&KIND));
     let mut because = format!("{} of {}", thousands(good), thousands(announced));
     if let (Some(least), Some(most)) = (refusals.announced.min(), refusals.announced.max()) {
-        because = match refusals.distinct() {
-            1 => format!("{because}; always {least} s"),
-            n => format!("{because}; {n} different, from {least} s to {most} s"),
+        because = if least == most {
+            format!("{because}; always {least} s")
+        } else {
+            format!("{because}; {} different, from {least} s to {most} s", refusals.distinct())
         };
     }
     draft

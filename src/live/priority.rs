@@ -1,6 +1,6 @@
 //! Which of our threads must not wait for a core.
 
-use std::{fmt, io, thread};
+use std::{fmt, fs, io, thread};
 
 use thread_priority::{
     RealtimeThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy, set_thread_priority_and_policy,
@@ -38,10 +38,11 @@ impl fmt::Display for Scheduling {
 }
 
 /// Lets the calling thread, and the threads and processes it starts from now on, run before others: at the lowest
-/// real-time priority, else, without the permission for that, with a better nice value, else as before. A thread that is
-/// real-time already stays as it is. What is not permitted shows as lag.
+/// real-time priority; without the permission for that, or where it could take the whole machine (one core, or no bound on
+/// real-time threads), with a better nice value; else as before. A thread that is real-time already stays as it is. What is
+/// not permitted shows as lag.
 pub fn run_before_others() -> Scheduling {
-    if !is_real_time() {
+    if leaves_room() && !is_real_time() {
         let _ = set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, IN_TURNS);
     }
     if is_real_time() {
@@ -49,6 +50,12 @@ pub fn run_before_others() -> Scheduling {
     }
     let _ = rustix::process::setpriority_process(None, (nice() - NICER).max(NICEST));
     Scheduling::Nice(nice())
+}
+
+/// Whether a real-time thread that is never done would still leave some of this machine to others.
+fn leaves_room() -> bool {
+    let says = |file: &str, what: &str| fs::read_to_string(file).is_ok_and(|text| text.trim() == what);
+    !says("/proc/sys/kernel/sched_rt_runtime_us", "-1") && !says("/sys/devices/system/cpu/online", "0")
 }
 
 /// What [`run_before_others`] comes to here, found by a thread that ends with it.
