@@ -249,7 +249,7 @@ fn a_plan_beyond_what_the_selftest_found_is_refused_before_it_runs() {
     run(&["--beyond-limits"]).code(0);
     run(&["--set", "target.request.sender=hyper"]).code(0);
     // limits of other permissions, of another machine, and what is none
-    write("nice 19");
+    write("nice 40");
     run(&[]).code(0);
     std::fs::write(&file, "{}").unwrap();
     run(&[]).code(0);
