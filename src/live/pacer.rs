@@ -145,24 +145,11 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Rate;
-    use crate::workload::{Phase, arrivals};
+    use crate::live::testing;
 
     /// A load of one phase with evenly spaced arrivals.
     fn load(rate: &str, secs: u64, late: Late) -> Load {
-        let constant = arrivals::ALL.iter().find(|kind| kind.name == "constant").unwrap();
-        Load {
-            seed: 7,
-            arrivals: (constant.build)(None).unwrap(),
-            late,
-            phases: vec![Phase {
-                name: "steady".into(),
-                rate: Rate::parse(rate).unwrap(),
-                lasts: Duration::from_secs(secs),
-                event: false,
-                mix: None,
-            }],
-        }
+        Load { late, ..testing::load(rate, Duration::from_secs(secs)) }
     }
 
     /// What a schedule of one class is made of, without a mix.
@@ -277,6 +264,10 @@ mod tests {
             assert!(wakes <= rate as u64 / at_once + 1, "{wakes} wake-ups at {rate}/s");
             assert!(latest <= GRAIN, "{latest:?} late at {rate}/s");
         }
+        // two seconds of ten: bursts of 5,000/s
+        let bursts = Load { arrivals: testing::arrivals("on_off"), ..load("1000/s", 1, Late::Send) };
+        let handed = played(&bursts, |_| Duration::ZERO);
+        assert!(handed.iter().all(|(departure, at, _)| at.since(departure.due) == GRAIN));
     }
 
     /// As in nats-io/nats.rs#875 and tokio-rs/tokio#6029: a sleeper that only knows whole milliseconds, and that now and then

@@ -70,12 +70,17 @@ pub(super) fn plan(url: &str) -> Plan {
     }
 }
 
+/// The arrival process of this name, as it is where nothing more is said.
+pub(super) fn arrivals(name: &str) -> Arc<dyn arrivals::Process> {
+    let kind = arrivals::ALL.iter().find(|kind| kind.name == name).unwrap();
+    (kind.build)(None).unwrap()
+}
+
 /// One phase of evenly spaced arrivals.
 pub(super) fn load(rate: &str, lasts: Duration) -> Load {
-    let constant = arrivals::ALL.iter().find(|kind| kind.name == "constant").unwrap();
     Load {
         seed: 7,
-        arrivals: (constant.build)(None).unwrap(),
+        arrivals: arrivals("constant"),
         late: Late::Send,
         phases: vec![Phase {
             name: "steady".into(),

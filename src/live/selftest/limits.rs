@@ -277,6 +277,12 @@ mod tests {
             why.contains("send with hyper") && why.contains("lower the rates to 0.50 of theirs"),
             "{why}"
         );
+        // a burst is faster than its phase
+        let mut bursts = plan(2_000);
+        assert_eq!(limits.exceeded_by(&bursts, 100.0), None);
+        bursts.load.arrivals = crate::live::testing::arrivals("on_off");
+        let why = limits.exceeded_by(&bursts, 100.0).unwrap();
+        assert!(why.contains("`steady` offers 10000/s"), "{why}");
         let why = limits.exceeded_by(&plan(4_000), 9_000.0).unwrap();
         assert!(why.contains("reach the provider, and it keeps 6000/s here"), "{why}");
     }
