@@ -20,10 +20,6 @@ const COALESCE_FROM: f64 = 5_000.0;
 /// How long a wake-up waits for others to fall due, at such a rate: two requests share one at 5,000/s, five at 20,000/s.
 const GRAIN: Duration = Duration::from_micros(200);
 
-fn grain(per_sec: f64) -> Option<Duration> {
-    (per_sec >= COALESCE_FROM).then_some(GRAIN)
-}
-
 /// An attempt to be made. They order by due time, then by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Departure {
@@ -64,8 +60,8 @@ pub struct Pacer<S: Iterator<Item = Arrival>> {
     start: Moment,
     end: Moment,
     late: Late,
-    /// Phases whose wake-ups wait, and for how long.
-    busy: Vec<(Span, Duration)>,
+    /// Phases whose wake-ups wait a grain.
+    busy: Vec<Span>,
 }
 
 impl<S: Iterator<Item = Arrival>> Pacer<S> {
@@ -73,17 +69,15 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
     /// `load`.
     pub fn new(schedule: S, load: &Load, start: Moment) -> Self {
         let shift = start.since(Moment::ZERO);
-        let peak = |phase: &Phase| load.arrivals.peak(phase.rate);
-        let busy = load.spans().filter_map(|(phase, span)| Some((span, grain(peak(phase))?)));
+        let is_busy = |phase: &Phase| load.arrivals.peak(phase.rate) >= COALESCE_FROM;
+        let busy = load.spans().filter(|(phase, _)| is_busy(phase)).map(|(_, span)| span);
         Self {
             schedule: schedule.peekable(),
             returns: BinaryHeap::new(),
             start,
             end: load.end() + shift,
             late: load.late,
-            busy: busy
-                .map(|(span, grain)| (Span { start: span.start + shift, end: span.end + shift }, grain))
-                .collect(),
+            busy: busy.map(|span| Span { start: span.start + shift, end: span.end + shift }).collect(),
         }
     }
 
@@ -111,8 +105,8 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
     /// When to wake up next: never before an attempt is due, and in a busy phase late enough to find several.
     pub fn wake_at(&mut self) -> Option<Moment> {
         let due = self.next_due()?;
-        let busy = self.busy.iter().find(|(span, _)| span.contains(due));
-        Some(busy.map_or(due, |(_, grain)| due + *grain))
+        let busy = self.busy.iter().any(|span| span.contains(due));
+        Some(if busy { due + GRAIN } else { due })
     }
 
     /// Appends everything due at `now`, in order of due times.
