@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::{complain, exit, faults, load, say};
 use crate::plan::{Plan, TargetKind};
+use crate::report::TracePart;
 use crate::units::show_duration;
-use crate::workload::traces::Zero;
 
 /// Check plan files and say in a few words what they describe.
 #[derive(Debug, clap::Args)]
@@ -81,28 +81,8 @@ fn summary(plan: &Plan) -> String {
             n => format!("{n} classes"),
         },
     );
-    faults::tame(&format!("{text}{}", recorded(plan)))
-}
-
-/// What a plan's trace is like, if it plays one.
-fn recorded(plan: &Plan) -> String {
-    let Some((trace, rows)) = plan.load.arrivals.trace().and_then(|t| Some((t, t.rows()?))) else {
-        return String::new();
-    };
-    let survey = rows.survey();
-    let kept = rows.all().len();
-    let without = match (survey.without_tokens, trace.spec().zero) {
-        (0, _) => String::new(),
-        (n, Zero::One) => format!(", {n} of no tokens taken for one"),
-        (n, Zero::Drop | Zero::Refuse) => format!(", {n} of no tokens left out"),
-    };
-    format!(
-        "; the trace has {} rows in {}, {kept} of them are played{without}: at most {} in one second, none for at most {}",
-        survey.in_file,
-        show_duration(survey.file_lasts),
-        survey.busiest_second,
-        show_duration(survey.longest_gap),
-    )
+    let trace = TracePart::of(plan).map_or_else(String::new, |trace| format!("; {}", trace.words()));
+    faults::tame(&format!("{text}{trace}"))
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ mod tests {
         );
     }
 
-    /// As in HPMLL/BurstGPT#11: the head of a trace is nearly idle, and taking it for the whole misleads.
+    /// As in HPMLL/BurstGPT#11 and vllm-project/vllm#13063: the head of a trace is nearly idle, and taking it for the whole misleads.
     #[test]
     fn a_window_that_is_nearly_idle_is_told() {
         let trace = "load={ arrivals: { trace: { file: x, format: burstgpt, WINDOW } } }";

@@ -1,7 +1,7 @@
 use std::io;
 
 use super::lines::{Colour, Lines};
-use super::{Style, forecast_text};
+use super::{Style, TracePart, forecast_text};
 use crate::check::words::{number, seconds, thousands};
 use crate::forecast::Forecast;
 use crate::plan::{Http, Plan, TargetKind};
@@ -30,7 +30,7 @@ impl DryRun<'_> {
     pub fn most_open(&self) -> u64 {
         let patience =
             self.plan.requests.classes().iter().map(|class| class.patience).max().unwrap_or_default();
-        let attempts = self.plan.requests.mean(crate::workload::Class::attempts);
+        let attempts = self.plan.requests.mean(crate::workload::Class::sends);
         let most = self.plan.load.peak_per_s() * attempts * patience.as_secs_f64();
         (most.ceil() as u64).min(u64::from(self.plan.max_outstanding))
     }
@@ -77,6 +77,9 @@ impl DryRun<'_> {
                 plan.probes.every
             ),
         )?;
+        if let Some(trace) = TracePart::of(plan) {
+            item("  trace", trace.words())?;
+        }
         item("  sockets", self.sockets())?;
         item(
             "  memory here",

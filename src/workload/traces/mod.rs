@@ -19,7 +19,7 @@ mod row;
 mod rows;
 
 pub use clock::Clock;
-pub use rows::{Row, Rows, Survey, Wrong};
+pub use rows::{Row, Rows, Sum, Survey, Wrong};
 
 /// Every format a plan can name, sorted.
 pub const ALL: &[Format] = &[azure::FORMAT, burstgpt::FORMAT, csv::FORMAT, mooncake::FORMAT];
@@ -180,6 +180,17 @@ impl Format {
 
 fn known() -> String {
     format!("known: {}", ALL.iter().map(|format| format.name).collect::<Vec<_>>().join(", "))
+}
+
+impl Zero {
+    /// Its name in a plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::One => "one",
+            Self::Refuse => "refuse",
+        }
+    }
 }
 
 impl Read for Zero {

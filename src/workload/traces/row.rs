@@ -24,6 +24,12 @@ impl<'s> Columns<'s> {
         let names = fields(header).ok_or_else(|| Wrong::at(1, "a quote is never closed"))?;
         let place = |wanted: &String| {
             let same = |name: &String| name.trim().eq_ignore_ascii_case(wanted.trim());
+            if names.iter().filter(|name| same(name)).count() > 1 {
+                return Err(Wrong::at(
+                    1,
+                    format!("there is more than one column `{}`", shown(wanted.trim())),
+                ));
+            }
             names.iter().position(same).ok_or_else(|| {
                 let shown: Vec<String> = names.iter().take(20).map(|name| shown(name.trim())).collect();
                 Wrong::at(1, format!("there is no column `{wanted}`: it has {}", shown.join(", ")))

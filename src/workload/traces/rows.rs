@@ -46,10 +46,37 @@ pub struct Survey {
     pub window_lasts: Duration,
     /// The most rows in one second of the window at the plan's speed, seconds counted from its beginning.
     pub busiest_second: u64,
-    /// The longest time between two rows there.
+    /// Seconds, counted so, to the last row, in which there is none.
+    pub empty_seconds: u64,
+    /// The shortest time between two rows there; `None` of one row.
+    pub shortest_gap: Option<Duration>,
+    /// The longest.
     pub longest_gap: Duration,
+    /// Tokens of its prompts.
+    pub prompt: Sum,
+    /// Tokens of its answers.
+    pub output: Sum,
     /// A number that two traces share only if their rows are the same: FNV-1a, 64 bits.
     pub fingerprint: u64,
+}
+
+/// Tokens of several rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sum {
+    /// All of them.
+    pub total: u64,
+    /// The fewest in a row.
+    pub least: u32,
+    /// The most.
+    pub most: u32,
+}
+
+impl Sum {
+    fn take(&mut self, tokens: u32) {
+        self.least = if self.total == 0 { tokens } else { self.least.min(tokens) };
+        self.most = self.most.max(tokens);
+        self.total += u64::from(tokens);
+    }
 }
 
 /// What is wrong with a trace, and on which line.
@@ -219,11 +246,19 @@ impl<'s> Sieve<'s> {
     fn count(&mut self, row: Row) {
         let survey = &mut self.survey;
         let second = row.at / 1_000_000_000;
-        self.second = if self.second.0 == second { (second, self.second.1 + 1) } else { (second, 1) };
+        let (counted, rows) = self.second;
+        // the first is not counted while it has no row
+        let next = counted + u64::from(rows > 0);
+        survey.empty_seconds += second.saturating_sub(next);
+        self.second = if counted == second { (second, rows + 1) } else { (second, 1) };
         survey.busiest_second = survey.busiest_second.max(self.second.1);
         if let Some(before) = self.rows.last() {
-            survey.longest_gap = survey.longest_gap.max(Duration::from_nanos(row.at - before.at));
+            let gap = Duration::from_nanos(row.at - before.at);
+            survey.longest_gap = survey.longest_gap.max(gap);
+            survey.shortest_gap = Some(survey.shortest_gap.map_or(gap, |shortest| shortest.min(gap)));
         }
+        survey.prompt.take(row.prompt);
+        survey.output.take(row.output);
         let bytes = [row.at, u64::from(row.prompt), u64::from(row.output)];
         for byte in bytes.into_iter().flat_map(u64::to_le_bytes) {
             survey.fingerprint = (survey.fingerprint ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);

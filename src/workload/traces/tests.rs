@@ -57,9 +57,60 @@ fn a_trace_of_2023_is_read_to_its_last_row() {
     assert_eq!(rows.all(), [row(0, 4_808, 10), row(6_000, 3_180, 8), row(217_168_966_000, 549, 173)]);
     let survey = rows.survey();
     assert_eq!((survey.busiest_second, survey.longest_gap.as_micros()), (2, 217_168_960));
+    assert_eq!((survey.shortest_gap, survey.empty_seconds), (Some(Duration::from_micros(6)), 216));
+    assert_eq!((survey.prompt, survey.output), (sum(8_537, 549, 4_808), sum(191, 8, 173)));
 }
 
-/// As in HPMLL/BurstGPT#11: a row of no tokens is a request that failed; what becomes of it is for the plan to say.
+const fn sum(total: u64, least: u32, most: u32) -> Sum {
+    Sum { total, least, most }
+}
+
+/// The same, of as many rows as that trace has, as unevenly spaced: what is found in it is what a look at all of its rows
+/// finds, and the last one, which has no line end, is among them.
+#[test]
+fn what_is_found_in_a_long_trace_is_what_its_rows_are() {
+    const ROWS: u64 = 8_819;
+    let mut state = 7u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    // bursts of rows microseconds apart, with pauses of seconds between them
+    let (mut tenths, mut all) = (0u64, Vec::new());
+    for n in 0..ROWS {
+        tenths += if n % 40 == 0 { draw(300_000_000) } else { 60 + draw(400_000) };
+        all.push((tenths, 3 + draw(7_435) as u32, 6 + draw(1_894) as u32));
+    }
+    let line = |(tenths, prompt, output): &(u64, u32, u32)| {
+        let (secs, part) = (tenths / 10_000_000, tenths % 10_000_000);
+        let (hours, minutes) = (secs / 3_600, secs / 60 % 60);
+        assert!(hours < 24, "it is one day");
+        format!("2023-11-16 {hours:02}:{minutes:02}:{:02}.{part:07},{prompt},{output}", secs % 60)
+    };
+    let lines: Vec<String> = all.iter().map(line).collect();
+    let rows =
+        rows("azure", &[], format!("TIMESTAMP,ContextTokens,GeneratedTokens\r\n{}", lines.join("\r\n")));
+    let (rows, first) = (rows.unwrap(), all[0].0);
+    let survey = rows.survey();
+    assert_eq!((survey.in_file, rows.all().len() as u64), (ROWS, ROWS), "the last is not lost");
+    let seconds: Vec<u64> = all.iter().map(|(at, ..)| (at - first) / 10_000_000).collect();
+    let counts = (0..=seconds[seconds.len() - 1]).map(|s| seconds.iter().filter(|at| **at == s).count());
+    let counts: Vec<usize> = counts.collect();
+    assert_eq!(survey.busiest_second, *counts.iter().max().unwrap() as u64);
+    assert_eq!(survey.empty_seconds, counts.iter().filter(|count| **count == 0).count() as u64);
+    let gaps = all.windows(2).map(|pair| Duration::from_nanos((pair[1].0 - pair[0].0) * 100));
+    assert_eq!(survey.shortest_gap, gaps.clone().min());
+    assert_eq!(Some(survey.longest_gap), gaps.max());
+    let span = Duration::from_nanos((all[all.len() - 1].0 - first) * 100);
+    assert_eq!((survey.file_lasts, survey.window_lasts), (span, span));
+    let tokens = |of: fn(&(u64, u32, u32)) -> u32| {
+        let all = || all.iter().map(of);
+        sum(all().map(u64::from).sum(), all().min().unwrap(), all().max().unwrap())
+    };
+    assert_eq!((survey.prompt, survey.output), (tokens(|row| row.1), tokens(|row| row.2)));
+}
+
+/// As in HPMLL/BurstGPT#11 and vllm-project/vllm#13063, which filters such rows and forgets the times: a row of no tokens is a request that failed; what becomes of it is for the plan to say.
 #[test]
 fn rows_without_tokens_are_left_out_kept_or_refused_and_counted() {
     let file = "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n\
@@ -68,6 +119,7 @@ fn rows_without_tokens_are_left_out_kept_or_refused_and_counted() {
                 118,b,2.5,ChatGPT,417,276.0,693,Conversation log\n";
     let dropped = rows("burstgpt", &[], file).unwrap();
     assert_eq!((dropped.all().len(), dropped.survey().without_tokens), (2, 1));
+    assert_eq!(dropped.all()[1].at, 113_000_000_000, "those that stay keep their times");
     let kept = rows("burstgpt", &[("zero_tokens", "one")], file).unwrap();
     assert_eq!((kept.all().len(), kept.all()[1].output), (3, 1));
     let refused = rows("burstgpt", &[("zero_tokens", "refuse")], file).unwrap_err();
@@ -83,6 +135,8 @@ fn a_missing_column_and_an_empty_trace_are_told() {
     let header = "TIMESTAMP,ContextTokens,GeneratedTokens\r\n";
     assert_eq!(rows("azure", &[], header).unwrap_err(), "there is no row in it");
     assert_eq!(rows("mooncake", &[], "").unwrap_err(), "there is no row in it");
+    let said = rows("csv", &[], "at,in,IN,out\n1,2,3,4\n").unwrap_err();
+    assert_eq!(said, "line 1: there is more than one column `in`", "which of them is meant?");
     let said = rows("mooncake", &[], r#"{"timestamp": 0, "input_length": 5}"#).unwrap_err();
     assert!(said.starts_with("line 1: there is no `output_length`"), "{said}");
 }
