@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::observe::Attempt;
 use crate::units::Moment;
-use crate::workload::{Arrival, ClassId, Late, Load, Phase, Sizes, Span};
+use crate::workload::{Arrival, ClassId, Late, Load, Sizes, Span};
 
 /// From this rate on one wake-up sends everything due within a grain: a wake-up for each request would cost more than the
 /// request.
@@ -69,15 +69,16 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
     /// `load`.
     pub fn new(schedule: S, load: &Load, start: Moment) -> Self {
         let shift = start.since(Moment::ZERO);
-        let is_busy = |phase: &Phase| load.arrivals.peak(phase.rate) >= COALESCE_FROM;
-        let busy = load.spans().filter(|(phase, _)| is_busy(phase)).map(|(_, span)| span);
+        let busy = load.spans().zip(load.peaks()).filter(|(_, (_, peak))| *peak >= COALESCE_FROM);
         Self {
             schedule: schedule.peekable(),
             returns: BinaryHeap::new(),
             start,
             end: load.end() + shift,
             late: load.late,
-            busy: busy.map(|span| Span { start: span.start + shift, end: span.end + shift }).collect(),
+            busy: busy
+                .map(|((_, span), _)| Span { start: span.start + shift, end: span.end + shift })
+                .collect(),
         }
     }
 
@@ -88,6 +89,11 @@ impl<S: Iterator<Item = Arrival>> Pacer<S> {
             self.returns.push(Reverse(departure));
         }
         kept
+    }
+
+    /// How long wake-ups wait for others to fall due, if they do in any phase.
+    pub fn grain(&self) -> Option<Duration> {
+        (!self.busy.is_empty()).then_some(GRAIN)
     }
 
     /// The instant after the last phase, on the run's clock.

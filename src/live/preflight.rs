@@ -61,8 +61,8 @@ impl Needs {
     pub fn of(plan: &Plan) -> Self {
         let classes = plan.requests.classes();
         let returning = if plan.probes.every == 0 { 0.0 } else { 1.0 / f64::from(plan.probes.every) };
-        // in the worst case everybody makes all its attempts
-        let attempts = plan.requests.mean(crate::workload::Class::attempts);
+        // in the worst case everybody makes all its attempts; copies come on top
+        let attempts = plan.requests.mean(crate::workload::Class::sends);
         let requests = (plan.load.expected() * (1.1 + returning) * attempts).ceil() as u64;
         let peak_per_s = plan.load.peak_per_s();
         let patience = classes.iter().map(|class| class.patience).max().unwrap_or_default();
@@ -241,6 +241,10 @@ mod tests {
         assert_eq!((needs.requests, needs.open), (105, 28));
         assert_eq!(needs.descriptors, 2 * 28 + BESIDES);
         assert!(needs.secure().is_ok());
+        // every second request is followed by a copy
+        let mut doubled = testing::plan("http://127.0.0.1:1");
+        doubled.requests = testing::mix_doubled("500ms", "50%");
+        assert_eq!((Needs::of(&doubled).requests, Needs::of(&doubled).open), (158, 42));
     }
 
     #[test]

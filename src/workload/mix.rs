@@ -95,6 +95,11 @@ impl Class {
         }
     }
 
+    /// The same, with the copies that some of them are followed by.
+    pub fn sends(&self) -> f64 {
+        self.attempts() + self.duplicates.get()
+    }
+
     /// Bytes of the longest prompt's text.
     pub fn most_bytes(&self) -> Bytes {
         if self.prompt.only().is_some() {

@@ -99,14 +99,23 @@ impl Load {
 
     /// The phase in which callers come closest together, and how many a second they are then.
     pub fn busiest(&self) -> Option<(&Phase, f64)> {
-        let peaks = self.phases.iter().map(|phase| (phase, self.arrivals.peak(phase.rate)));
-        peaks.max_by(|(_, a), (_, b)| a.total_cmp(b))
+        self.peaks().max_by(|(_, a), (_, b)| a.total_cmp(b))
+    }
+
+    /// The phases, and callers a second where they come closest together in each.
+    pub fn peaks(&self) -> impl Iterator<Item = (&Phase, f64)> {
+        self.befores().map(|(phase, before)| (phase, self.arrivals.peak(phase.rate, before)))
     }
 
     /// The number of callers expected in all.
     pub fn expected(&self) -> f64 {
+        self.befores().map(|(phase, before)| self.arrivals.expected(phase, before)).sum()
+    }
+
+    /// The phases, each with the rate of the one before it.
+    fn befores(&self) -> impl Iterator<Item = (&Phase, Option<Rate>)> {
         let before = std::iter::once(None).chain(self.phases.iter().map(|phase| Some(phase.rate)));
-        self.phases.iter().zip(before).map(|(phase, before)| self.arrivals.expected(phase, before)).sum()
+        self.phases.iter().zip(before)
     }
 
     /// The mix of those who come in the event, or in the whole run without one, of a plan whose usual mix is `usual`: the

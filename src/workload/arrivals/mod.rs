@@ -88,8 +88,8 @@ pub trait Process: Debug + Send + Sync {
         None
     }
 
-    /// Callers a second where they come closest together, in a phase of this mean rate.
-    fn peak(&self, rate: Rate) -> f64 {
+    /// Callers in the second in which most come, in a phase of this mean rate after one of the rate `before`.
+    fn peak(&self, rate: Rate, _before: Option<Rate>) -> f64 {
         rate.per_sec_f64()
     }
 
@@ -213,6 +213,21 @@ mod tests {
             assert!(k.abs_diff(100_000) < 1_265, "{}: {k} arrivals instead of 100,000", kind.name);
             assert!((process.expected(&phase, None) - 1e5).abs() < 1e-6, "{}", kind.name);
             assert_eq!(process.name(), kind.name);
+        }
+    }
+
+    /// What is compared with a machine's limits: no second holds more, and one nearly as many.
+    #[test]
+    fn no_second_holds_more_callers_than_the_peak() {
+        for name in ["constant", "on_off", "oscillating", "ramp", "rounds"] {
+            let process = (ALL.iter().find(|kind| kind.name == name).unwrap().build)(None).unwrap();
+            let all = offsets(&*process, 200, 60, 7);
+            let second = |from: &Duration| {
+                all.iter().filter(|at| *from <= **at && **at < *from + Duration::from_secs(1)).count()
+            };
+            let most = all.iter().map(second).max().unwrap() as f64;
+            let peak = process.peak(Rate::per_second(200).unwrap(), None);
+            assert!(peak * 0.9 <= most && most <= peak * 1.02 + 1.0, "{name}: {most} of {peak}");
         }
     }
 }

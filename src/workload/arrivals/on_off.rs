@@ -106,7 +106,7 @@ impl Process for OnOff {
         mean * self.crowding() * on
     }
 
-    fn peak(&self, rate: Rate) -> f64 {
+    fn peak(&self, rate: Rate, _: Option<Rate>) -> f64 {
         rate.per_sec_f64() * self.crowding()
     }
 

@@ -61,7 +61,7 @@ impl Process for Oscillating {
         Duration::try_from_secs_f64(steps * self.every.as_secs_f64()).unwrap_or(Duration::MAX).max(next.after)
     }
 
-    fn peak(&self, rate: Rate) -> f64 {
+    fn peak(&self, rate: Rate, _: Option<Rate>) -> f64 {
         rate.per_sec_f64() * self.factors.0.iter().copied().fold(0.0, f64::max)
     }
 

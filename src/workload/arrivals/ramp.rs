@@ -51,11 +51,11 @@ struct Ramp {
 }
 
 impl Ramp {
-    /// The rate at the phase's start; `None` for zero.
-    fn from(&self, phase: &Phase, before: Option<Rate>) -> Option<Rate> {
+    /// The rate at the start of a phase whose own is `rate`; `None` for zero.
+    const fn from(&self, rate: Rate, before: Option<Rate>) -> Option<Rate> {
         match (before, self.start) {
             (Some(rate), _) | (None, Start::At(rate)) => Some(rate),
-            (None, Start::Own) => Some(phase.rate),
+            (None, Start::Own) => Some(rate),
             (None, Start::Nothing) => None,
         }
     }
@@ -84,7 +84,7 @@ impl Process for Ramp {
     }
 
     fn offset(&self, next: &Next<'_>, _: &mut Pcg64) -> Duration {
-        let from = self.from(next.phase, next.before);
+        let from = self.from(next.phase.rate, next.before);
         if from == Some(next.phase.rate) {
             return next.phase.rate.time_for(next.k);
         }
@@ -104,6 +104,12 @@ impl Process for Ramp {
     }
 
     fn expected(&self, phase: &Phase, before: Option<Rate>) -> f64 {
-        area(self.from(phase, before), phase.rate, phase.lasts)
+        area(self.from(phase.rate, before), phase.rate, phase.lasts)
+    }
+
+    /// At the end it comes from, or at the one it goes to.
+    fn peak(&self, rate: Rate, before: Option<Rate>) -> f64 {
+        let from = self.from(rate, before).map_or(0.0, Rate::per_sec_f64);
+        from.max(rate.per_sec_f64())
     }
 }

@@ -157,7 +157,7 @@ impl Process for Trace {
     }
 
     /// The trace's busiest second.
-    fn peak(&self, rate: Rate) -> f64 {
+    fn peak(&self, rate: Rate, _: Option<Rate>) -> f64 {
         let busiest = self.rows().map_or(0, |rows| rows.survey().busiest_second);
         rate.per_sec_f64().max(busiest as f64 * self.factor.as_f64())
     }
