@@ -217,23 +217,72 @@ fn the_edge_gate_prints_its_tables_and_is_not_run() {
     out(&tenfold(&["run", "plans/smoke.yaml", "--set", retry, "--dry-run"]).code(0));
 }
 
+/// As in ai-dynamo/aiperf#786: a trace with a missing column, an empty one and one of a header alone end the run with code 2
+/// before a request is sent, and say which column, or that nothing would be played.
+#[test]
+fn a_trace_that_cannot_be_played_ends_the_run_before_any_request() {
+    let target = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    target.set_nonblocking(true).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (plan, trace) = (folder.path().join("plan.yaml"), folder.path().join("day.csv"));
+    let text = "tenfold: 1\nname: day\nload: { arrivals: { trace: { file: day.csv, format: burstgpt } } }\n\
+                requests: [{ name: ask, prompt: { tokens: 8 }, max_tokens: 4, deadline: 5s }]\n\
+                provider: { quota: { tokens_per_minute: 1_000_000, burst: 1s }, service: { first_token: 9ms, per_token: 0ms } }\n\
+                target: { url: 'http://ADDRESS' }\n";
+    std::fs::write(&plan, text.replace("ADDRESS", &target.local_addr().unwrap().to_string())).unwrap();
+    let column = "there is no column `Response tokens`: it has Timestamp, Model, Request tokens";
+    let header = "Timestamp,Model,Request tokens,Response tokens\n";
+    for (file, said) in [
+        ("Timestamp,Model,Request tokens\n5,ChatGPT,472\n", column),
+        ("", "it is empty"),
+        (header, "there is no row in it"),
+        (&format!("{header}5,ChatGPT,472,0\n"), "no row is left of 1"),
+    ] {
+        std::fs::write(&trace, file).unwrap();
+        for command in ["validate", "run"] {
+            let (_, stderr) = out(&tenfold(&[command, plan.to_str().unwrap()]).code(2));
+            assert!(stderr.contains(said) && stderr.contains("plan.yaml:3:"), "{command}: {stderr}");
+        }
+    }
+    assert!(target.accept().is_err(), "nobody has called");
+}
+
+/// As in HPMLL/BurstGPT#11 and vllm-project/vllm#13063: how many rows were failures of the recording is said before a run and
+/// after it.
+#[test]
+fn rows_without_tokens_are_counted_wherever_a_trace_is_spoken_of() {
+    let trace =
+        "load.arrivals={ trace: { file: ../fixtures/traces/burstgpt.csv, format: burstgpt, from: 7m } }";
+    let sets = ["--set", trace, "--set", "load.phases=[{ name: day, for: 60s }]", "--set", "rehearsal={}"];
+    let said = |args: &[&str]| {
+        let args: Vec<_> = args.iter().chain(&sets).copied().collect();
+        let (stdout, _) = out(&tenfold(&args));
+        stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let plan = "plans/shared-link.yaml";
+    let counts = [&["validate", plan][..], &["run", plan, "--dry-run"], &["simulate", plan]].map(said);
+    for text in &counts {
+        assert!(text.contains("of no tokens left out") && text.contains("rows in"), "{text}");
+    }
+}
+
 /// What `tenfold selftest` has found on this machine holds for every plan, until it is told not to.
 #[test]
 fn a_plan_beyond_what_the_selftest_found_is_refused_before_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("limits.json");
     let cores = std::thread::available_parallelism().unwrap();
-    let kept = |sender: &str, rate: u32| {
+    let kept = |name: &str, rate: u32| {
         format!(
-            r#"{{"sender":"{sender}","rate_per_s":{rate},"lag_p99_us":9,"deviation_p99_us":null,"then":null}}"#
+            r#"{{"name":"{name}","http":1,"rate_per_s":{rate},"lag_p99_us":9,"deviation_p99_us":null,"then":null}}"#
         )
     };
     let write = |scheduling: &str| {
         let limits = format!(
-            r#"{{"schema":"tenfold.limits/1","measured":"2026-11-30T12:00:00Z","cores":{cores},"scheduling":"{scheduling}","generator":[{},{}],"provider":{}}}"#,
+            r#"{{"schema":"tenfold.limits/2","measured":"2026-11-30T12:00:00Z","cores":{cores},"scheduling":"{scheduling}","generator":[{},{}],"provider":[{}]}}"#,
             kept("hyper", 9_000),
             kept("reqwest", 10),
-            kept("provider", 9_000)
+            kept("wiremock", 9_000)
         );
         std::fs::write(&file, limits).unwrap();
     };
@@ -250,7 +299,9 @@ fn a_plan_beyond_what_the_selftest_found_is_refused_before_it_runs() {
     run(&["--set", "target.request.sender=hyper"]).code(0);
     // limits of other permissions, of another machine, and what is none
     write("nice 40");
-    run(&[]).code(0);
+    let said = String::from_utf8(run(&[]).code(0).get_output().stderr.clone()).unwrap();
+    assert!(said.contains("scheduling `nice 40`, which is not this machine as it is now"), "{said}");
     std::fs::write(&file, "{}").unwrap();
-    run(&[]).code(0);
+    let said = String::from_utf8(run(&[]).code(0).get_output().stderr.clone()).unwrap();
+    assert!(said.contains("is no result of `tenfold selftest` and is not used"), "{said}");
 }

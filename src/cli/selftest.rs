@@ -14,8 +14,8 @@ const MOST: u64 = 64 << 10;
 /// Find what this machine can keep up with, and store it, so that `run` refuses a plan beyond it
 #[derive(Debug, clap::Args)]
 #[command(
-    long_about = "Find what this machine can keep up with: the highest rate of the generator with each sender, and of \
-the provider. It takes about half a minute, on loopback only. The result is stored where `tenfold run` finds it \
+    long_about = "Find what this machine can keep up with: the highest rate of the generator with each sender over \
+each version of HTTP, and of the provider with each engine. It takes about a minute, on loopback only. The result is stored where `tenfold run` finds it \
 ($XDG_CACHE_HOME/tenfold/limits.json, or ~/.cache/tenfold/limits.json); a plan beyond it is refused before it runs, unless \
 --beyond-limits is given."
 )]
@@ -90,7 +90,17 @@ pub(super) fn beyond(plan: &Plan, forwarded: f64) -> Option<String> {
             return None;
         }
     };
-    let why = limits.exceeded_by(plan, forwarded).filter(|_| limits.fit_here())?;
+    let why = limits.exceeded_by(plan, forwarded)?;
+    if !limits.fit_here() {
+        complain(&format!(
+            "warning: {} was found on {} cores with scheduling `{}`, which is not this machine as it is now; by it, {why}; \
+             `tenfold selftest` finds it anew\n",
+            file.display(),
+            limits.cores,
+            faults::tame(&limits.scheduling)
+        ));
+        return None;
+    }
     Some(format!(
         "this plan is beyond what this machine keeps up with: {why}; --beyond-limits goes on all the same\n\
          (found by `tenfold selftest` at {}, in {})",
@@ -105,7 +115,7 @@ fn table(limits: &Limits, file: &Path) -> String {
         let deviation = kept.deviation_p99_us.map_or_else(|| "-".to_owned(), micros);
         let then = kept.then.as_deref().unwrap_or("no higher rate was tried");
         format!(
-            "  {what:<20} {:>9}/s {:>10} {:>10}   {}\n",
+            "  {what:<27} {:>9}/s {:>10} {:>10}   {}\n",
             kept.rate_per_s,
             micros(kept.lag_p99_us),
             deviation,
@@ -113,11 +123,13 @@ fn table(limits: &Limits, file: &Path) -> String {
         )
     };
     let mut text =
-        format!("  {:<20} {:>11} {:>10} {:>10}   then\n", "", "keeps up to", "lag p99", "deviation");
+        format!("  {:<27} {:>11} {:>10} {:>10}   then\n", "", "keeps up to", "lag p99", "deviation");
     for kept in &limits.generator {
-        text.push_str(&row(&format!("generator, {}", kept.sender), kept));
+        text.push_str(&row(&format!("generator, {}, HTTP/{}", kept.name, kept.http), kept));
     }
-    text.push_str(&row("provider", &limits.provider));
+    for kept in &limits.provider {
+        text.push_str(&row(&format!("provider, {}", kept.name), kept));
+    }
     let scheduling = faults::tame(&limits.scheduling);
     let more = if scheduling == Scheduling::RealTime.to_string() {
         ""
@@ -138,26 +150,29 @@ mod tests {
 
     #[test]
     fn the_table_names_each_limit_and_where_it_is_kept() {
-        let kept = |sender: &str, rate_per_s| Kept {
-            sender: sender.into(),
+        let kept = |name: &str, rate_per_s| Kept {
+            name: name.into(),
+            http: 1,
             rate_per_s,
             lag_p99_us: 310,
             deviation_p99_us: Some(120),
             then: Some("6000/s: lag p99 4.0 ms".into()),
         };
         let limits = Limits {
-            schema: "tenfold.limits/1".into(),
+            schema: "tenfold.limits/2".into(),
             measured: "2026-11-30T12:00:00Z".into(),
             cores: 2,
             scheduling: "real-time".into(),
             generator: vec![kept("hyper", 5_000)],
-            provider: Kept { deviation_p99_us: None, then: None, ..kept("provider", 4_000) },
+            provider: vec![Kept { deviation_p99_us: None, then: None, ..kept("wiremock", 4_000) }],
         };
         let text = table(&limits, Path::new("/x/limits.json"));
-        let generator = "  generator, hyper          5000/s    0.31 ms    0.12 ms   6000/s: lag p99 4.0 ms\n";
+        let generator =
+            "  generator, hyper, HTTP/1         5000/s    0.31 ms    0.12 ms   6000/s: lag p99 4.0 ms\n";
         assert!(text.contains(generator), "{text}");
         assert!(
-            text.contains("no higher rate was tried")
+            text.contains("provider, wiremock")
+                && text.contains("no higher rate was tried")
                 && text.ends_with("  2 cores, scheduling real-time; stored in /x/limits.json\n"),
             "{text}"
         );

@@ -1,6 +1,5 @@
 //! The load of a plan without its provider: only the callers, and what they saw.
 
-use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
@@ -8,9 +7,11 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::live::crew::{Crew, Goal};
 use crate::live::desk::Desk;
 use crate::live::request::Wire;
+use crate::live::seen::channels;
 use crate::live::{Clock, LiveError};
 use crate::measure::Measures;
 use crate::plan::Plan;
+use crate::workload::Schedule;
 
 /// From the start of the threads to the first arrival.
 const LEAD: Duration = Duration::from_millis(300);
@@ -33,11 +34,13 @@ pub struct Driven {
 /// If the address, a header or the certificates cannot be used, or no thread can be started.
 pub fn drive(plan: &Plan, base: &str) -> Result<Driven, LiveError> {
     let clock = Clock::start();
-    let (out, seen) = mpsc::channel();
+    let (out, seen) = channels();
     let wire = Wire::new(base, plan, 1)?;
     let start = clock.now() + LEAD;
     let before = cpu();
-    let crew = Crew::start(plan, wire, &Goal { base, memory: None, metrics_port: None }, clock, start, out)?;
+    let goal = Goal { base, memory: None, metrics_port: None };
+    let arrivals = Schedule::new(&plan.load, &plan.requests);
+    let crew = Crew::start(plan, arrivals, wire, &goal, (clock, start), out)?;
     let mut desk = Desk::new(plan, clock, start, seen, (None, None));
     desk.follow(&crew);
     let cpu = cpu().saturating_sub(before);

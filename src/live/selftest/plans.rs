@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::live::LiveError;
-use crate::plan::{self, Plan, SenderKind, TargetKind};
+use crate::plan::{self, Http, Plan, SenderKind, TargetKind};
+use crate::provider::Engine;
 use crate::units::Rate;
 
 /// One class of small requests at an even rate, and a provider that refuses nobody.
@@ -17,8 +18,16 @@ target: { url: 'http://127.0.0.1:1' }
 max_outstanding: 100_000
 ";
 
-/// `rate` requests a second to `url` for `lasts`, sent by `sender`.
-pub(super) fn steady(url: &str, rate: u32, lasts: Duration, sender: SenderKind) -> Result<Plan, LiveError> {
+/// How requests of such a plan travel, and what answers them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) sender: SenderKind,
+    pub(super) http: Http,
+    pub(super) engine: Engine,
+}
+
+/// `rate` requests a second to `url` for `lasts`, sent by this `way`.
+pub(super) fn steady(url: &str, rate: u32, lasts: Duration, way: Way) -> Result<Plan, LiveError> {
     let unusable = |why: String| LiveError::Request(format!("the selftest's own plan: {why}"));
     let loaded = plan::parse(STEADY, &[], &|_| None).map_err(|faults| unusable(format!("{faults:?}")))?;
     let mut plan = loaded.plan;
@@ -27,7 +36,8 @@ pub(super) fn steady(url: &str, rate: u32, lasts: Duration, sender: SenderKind) 
         phase.rate = Rate::parse(&text).map_err(unusable)?;
         phase.lasts = lasts;
     }
-    plan.target.request.transport.sender = sender;
+    (plan.target.request.transport.sender, plan.target.request.transport.http) = (way.sender, way.http);
+    plan.provider.engine = way.engine;
     plan.target.kind = TargetKind::Url { url: url.to_owned(), policy: None };
     Ok(plan)
 }

@@ -43,6 +43,16 @@ pub enum Engine {
     Wiremock,
 }
 
+impl Engine {
+    /// Its name in a plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stream => "stream",
+            Self::Wiremock => "wiremock",
+        }
+    }
+}
+
 /// How both sides count tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Count {
