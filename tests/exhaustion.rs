@@ -34,5 +34,12 @@ fn without_descriptors_requests_are_unsent_and_the_target_is_not_blamed() {
         assert!(measures.unsent.exhausted > 0, "{sender}: {:?}", measures.unsent);
         assert_eq!(measures.unsent.exhausted, measures.arrivals.get(Outcome::Unsent), "{sender}");
         assert_eq!(measures.arrivals.get(Outcome::Failed), 0, "{sender}: {:?}", measures.failures);
+        // all the while memory is read, from descriptors that were kept for that
+        let sampled: Vec<bool> = measures.windows.iter().map(|window| window.own_memory.get() > 0).collect();
+        assert!(
+            sampled.len() > 1 && sampled[..sampled.len() - 1].iter().all(|sampled| *sampled),
+            "{sampled:?}"
+        );
+        assert!(measures.vitals.own.samples >= 4, "{sender}: {:?}", measures.vitals.own);
     }
 }

@@ -115,6 +115,29 @@ pub(super) fn own() -> Option<Bytes> {
     resident(&Process::myself().ok()?)
 }
 
+/// Descriptors that are kept so that `/proc` can be read when this process has no other left.
+#[derive(Debug)]
+struct Reserve(Vec<File>);
+
+impl Reserve {
+    /// So many are open at once while a tree is read.
+    const MOST: usize = 8;
+
+    fn new() -> Self {
+        Self((0..Self::MOST).map_while(|_| File::open("/dev/null").ok()).collect())
+    }
+
+    /// What `read` gives; if it gives nothing, what it gives with the reserve at its disposal.
+    fn read<T>(&mut self, read: impl Fn() -> Option<T>) -> Option<T> {
+        read().or_else(|| {
+            self.0.clear();
+            let second = read();
+            *self = Self::new();
+            second
+        })
+    }
+}
+
 /// A thread that samples memory until it is dropped. Its first samples are the level before the load.
 #[derive(Debug)]
 pub(super) struct Sampler {
@@ -128,12 +151,12 @@ impl Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new().name("memory".into()).spawn(move || {
-            let mut next = clock.now();
+            let (mut next, mut reserve) = (clock.now(), Reserve::new());
             while !stopped.load(Ordering::Acquire) {
                 let at = clock.now();
-                let target =
-                    target.as_ref().and_then(Whose::read).map(|bytes| Vital::TargetMemory { at, bytes });
-                let own = own().map(|bytes| Vital::OwnMemory { at, bytes });
+                let target = target.as_ref().and_then(|target| reserve.read(|| target.read()));
+                let target = target.map(|bytes| Vital::TargetMemory { at, bytes });
+                let own = reserve.read(own).map(|bytes| Vital::OwnMemory { at, bytes });
                 for vital in target.into_iter().chain(own) {
                     // nobody listens any more once the run is over
                     let _ = out.send(Seen::Vital(vital));
