@@ -1,6 +1,7 @@
-//! What a refusal announces can be read: whole seconds, or a date (RFC 9110, section 10.2.3).
+//! What a refusal announces can be read: whole seconds, or a date (RFC 9110, section 10.2.3). Seconds with a fraction are
+//! no standard: some clients read them, some ignore them, and some fail on them.
 
-use super::{Finding, Kind, Scene, Standard, words::thousands};
+use super::{Finding, Kind, Scene, Standard, words, words::thousands};
 use crate::measure::Trouble;
 
 pub(super) const KIND: Kind = Kind {
@@ -21,7 +22,7 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if announced == 0 {
         return draft.not_applicable("no refusal carried a Retry-After");
     }
-    let good = announced - refusals.unreadable;
+    let good = announced - refusals.unreadable - refusals.fractional;
     let (share, limit) = (good as f64 / announced as f64, scene.part(&KIND));
     let mut because = format!("{} of {}", thousands(good), thousands(announced));
     if let (Some(least), Some(most)) = (refusals.announced.min(), refusals.announced.max()) {
@@ -30,6 +31,17 @@ fn judge(scene: &Scene<'_>) -> Finding {
         } else {
             format!("{because}; {} different, from {least} s to {most} s", refusals.distinct())
         };
+    }
+    for (count, what) in [
+        (refusals.unreadable, "cannot be read"),
+        (refusals.fractional, "have a fraction, which no standard has"),
+    ] {
+        if count > 0 {
+            because = format!("{because}; {} {what}", thousands(count));
+        }
+    }
+    if let Some((text, times)) = refusals.odd.most() {
+        because = format!("{because} (`{text}` {})", words::times(times));
     }
     draft
         .judged(share >= limit, share, limit, because)

@@ -6,6 +6,8 @@
 //! stay away. For callers who give up, and stand for anybody's clients, the least of these caps counts; whoever tries
 //! again by a rule of the plan's own looks for no mark.
 //!
+//! `retry-after-ms` beside it must not promise another time: official SDKs take that one, and everybody else the other.
+//!
 //! A caller's patience sets no such limit here: SDKs count their time-outs anew with each attempt, and so do probes and
 //! retries of a plan, which come back with a fresh deadline.
 
@@ -30,18 +32,33 @@ fn judge(scene: &Scene<'_>) -> Finding {
     if announced == 0 {
         return draft.not_applicable("no refusal announced a time to wait");
     }
-    let (long, marked) = (refusals.overlong, refusals.marked);
-    let usable = announced - (long - marked).min(announced);
+    let (long, marked, conflicting) = (refusals.overlong, refusals.marked, refusals.hints.conflicting);
+    let usable = announced - (long - marked + conflicting).min(announced);
     let (share, limit) = (usable as f64 / announced as f64, scene.part(&KIND));
-    let longest = words::seconds(refusals.announced.max().unwrap_or(0) as f64);
-    let because = match long {
-        0 => format!("{} waits, none longer than clients keep: at most {longest}", thousands(announced)),
+    let longest = refusals.announced.max().unwrap_or(0) as f64;
+    let mut because = match long {
+        0 => format!(
+            "{} waits, none longer than clients keep: at most {}",
+            thousands(announced),
+            words::seconds(longest)
+        ),
         long => format!(
-            "{} of {} waits are longer than clients keep (up to {longest}), {} of these say not to try again",
+            "{} of {} waits are longer than clients keep (up to {}, {} times the provider's window), {} of these say not \
+             to try again",
             thousands(long),
             thousands(announced),
+            words::seconds(longest),
+            words::number(longest / scene.plan.provider.quota.window.span().as_secs_f64()),
             thousands(marked)
         ),
     };
-    draft.judged(share >= limit, share, limit, because).showing(scene.measures.examples.of(Trouble::Overlong))
+    if conflicting > 0 {
+        because = format!(
+            "{because}; {} promise two times (Retry-After and retry-after-ms)",
+            thousands(conflicting)
+        );
+    }
+    let mut shown = scene.measures.examples.of(Trouble::Overlong);
+    shown.extend(scene.measures.examples.of(Trouble::Conflicting));
+    draft.judged(share >= limit, share, limit, because).showing(shown)
 }

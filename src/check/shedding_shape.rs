@@ -19,8 +19,8 @@ fn judge(scene: &Scene<'_>) -> Finding {
     }
     let good = refusals.answers - refusals.unshapely;
     let mut because = format!("{} of {} as designed", thousands(good), thousands(refusals.answers));
-    if let Some((fault, times)) = refusals.faults.iter().max_by_key(|(_, times)| **times) {
-        because = format!("{because}; {} times: {fault}", thousands(*times));
+    if let Some((fault, times)) = refusals.faults.most() {
+        because = format!("{because}; {} times: {fault}", thousands(times));
     }
     let (share, limit) = (good as f64 / refusals.answers as f64, scene.part(&KIND));
     draft

@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::measure::Vital;
 use crate::measure::testing::{arrive, depth, gauge, healthy, healthy_telling, record, smoke};
-use crate::observe::{Outcome, RetryAfter};
+use crate::observe::{Hint, Outcome, RetryAfter, Says};
 use crate::plan::{MemoryFrom, MemorySource, TargetKind};
 use crate::units::{Moment, Share, Tokens};
 
@@ -93,6 +93,11 @@ const BROKEN: &[(&str, Spoil)] = &[
     ("retry_after.parseable", |_, m| {
         each_shed(m, 5_000..5_001, |r| r.retry_after = Some(RetryAfter::Unreadable("soon".into())));
     }),
+    ("retry_after.parseable", |_, m| {
+        each_shed(m, 5_000..5_001, |r| {
+            r.retry_after = Some(RetryAfter::Fraction(Duration::from_millis(6_500), "6.5".into()));
+        });
+    }),
     ("retry_after.honoured", |_, m| {
         for seq in 0..40 {
             let mut record = record(seq, 5_000, 1, Outcome::Shed);
@@ -111,6 +116,13 @@ const BROKEN: &[(&str, Spoil)] = &[
     ("retry_after.no_echo", |plan, m| *m = healthy_telling(plan, |into| 30 - into)),
     ("retry_after.usable", |_, m| {
         each_shed(m, 5_000..5_001, |r| r.retry_after = Some(RetryAfter::After(Duration::from_secs(61))));
+    }),
+    ("retry_after.usable", |_, m| {
+        each_shed(m, 5_000..5_001, |r| {
+            let (header, says) = (Hint::MILLISECONDS.to_owned(), Says::Wait(Duration::from_millis(4_321)));
+            r.hints = vec![Hint { header, says, text: "4321".into() }];
+            r.retry_after = Some(RetryAfter::After(Duration::from_secs(60)));
+        });
     }),
     ("memory.ceiling", |_, m| {
         m.vital(Vital::TargetMemory { at: Moment::from_secs(9), bytes: Bytes::new(99_000_000) })

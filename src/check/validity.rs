@@ -140,7 +140,8 @@ fn by_reason(by: &UnsentBy) -> String {
 fn from_second(scene: &Scene<'_>) -> String {
     let limit = scene.plan.lag_limit();
     let frame = &scene.measures.frame;
-    let first = scene.measures.windows.iter().position(|window| window.lag_max > limit);
+    let is_late = |lag: Duration| lag > limit;
+    let first = scene.measures.windows.iter().position(|window| window.lags.at(0.99).is_some_and(is_late));
     first.map_or(String::new(), |i| {
         format!(" from second {} on", frame.begins(i).since(Moment::ZERO).as_secs())
     })

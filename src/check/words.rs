@@ -17,6 +17,14 @@ pub fn thousands(number: u64) -> String {
     text
 }
 
+/// `once`, `1,234 times`
+pub fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        n => format!("{} times", thousands(n)),
+    }
+}
+
 /// `99.7 %`, `80 %`, `0.02 %`; a share that is not quite all is never said to be all.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
@@ -60,6 +68,7 @@ mod tests {
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
         assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!((times(1), times(1_234)), ("once".to_owned(), "1,234 times".to_owned()));
         assert_eq!(percent(0.997), "99.7 %");
         assert_eq!(percent(1.0), "100 %");
         assert_eq!(percent(0.999_99), "99.9 %");

@@ -13,6 +13,7 @@ mod dashboard;
 mod diff;
 pub mod exit;
 pub mod faults;
+mod header;
 mod jobs;
 mod list;
 pub mod load;

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,12 @@ use std::time::Duration;
 use super::dashboard::{self, Dashboard};
 use super::load::{PlanArgs, TargetArgs};
 use super::progress::Progress;
-use super::{complain, exit, faults, selftest, signals};
+use super::{complain, exit, faults, header, selftest, signals};
 use crate::check::{Judgement, RunVerdict, Scene};
 use crate::forecast::Forecast;
-use crate::live::{
-    self, Board, Ended, Listener, Log, LogFile, Looked, Needs, Options, Run, Standing, Stop, Written,
-};
-use crate::plan::{Lookup, Plan, TargetKind};
-use crate::report::{
-    self, AddressPart, DryRun, Format, Inputs, NamePart, RawRefusal, Report, RunHeader, Style,
-};
+use crate::live::{self, Board, Ended, Listener, Log, LogFile, Needs, Options, Run, Standing, Stop, Written};
+use crate::plan::{Plan, TargetKind};
+use crate::report::{self, DryRun, Format, Inputs, RawRefusal, Report, RunHeader, Style};
 use crate::simulate::{Agreement, Following};
 use crate::units::{Moment, parse_duration};
 
@@ -286,7 +282,8 @@ fn reported(whole: &Whole, (run, agreement): Judged, folder: &Path) -> Report {
             started: run.started,
             took: run.took,
             target: run.target,
-            name: run.looked.map(named),
+            name: run.looked.map(header::name),
+            generator: Some(header::generator(run.generator)),
             ended_early: match run.ended_by {
                 Ended::Done => None,
                 Ended::Interrupted => Some("interrupted".to_owned()),
@@ -301,19 +298,6 @@ fn reported(whole: &Whole, (run, agreement): Judged, folder: &Path) -> Report {
         judgement: &judgement,
         refusals: refusals.collect(),
     })
-}
-
-fn named(looked: Looked) -> NamePart {
-    let address = |(ip, answers): (IpAddr, u64)| AddressPart { address: ip.to_string(), answers };
-    NamePart {
-        host: looked.host,
-        every_s: match looked.policy {
-            Lookup::Once => None,
-            Lookup::Every(interval) => Some(interval.as_secs_f64()),
-        },
-        lookups: looked.lookups,
-        addresses: looked.addresses.into_iter().map(address).collect(),
-    }
 }
 
 /// Serves the page of a run that is to begin.
@@ -348,6 +332,7 @@ fn drawn(whole: &Whole, standing: &Standing) -> String {
             TargetKind::Url { url, .. } => url.clone(),
         },
         name: None,
+        generator: None,
         ended_early: None,
         path: None,
     };

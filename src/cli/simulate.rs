@@ -126,6 +126,7 @@ impl Args {
                 took: measures.end.since(Moment::ZERO),
                 target: "the declared policy in virtual time".to_owned(),
                 name: None,
+                generator: None,
                 ended_early: None,
                 path: None,
             },

@@ -163,6 +163,7 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
     let unix = chain.clock.unix();
     let errand = Errand { id: &id, text: &text, class, remaining: patience, unix, key: None };
     let headers = chain.wire.headers(errand);
+    let heard = client::Heard::default();
     let talk = async {
         let mut reply = chain.wire.sender.send(Box::new(Outgoing { headers, body })).await?;
         let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
@@ -170,10 +171,11 @@ async fn exchange(chain: Chain<'_>, nth: u16) -> Result<(u16, bool, String), Los
         if class.stream && status == 200 {
             // nobody listens to its tokens
             let pulse = Pulse::new(Attempt { seq: SEQ, nth }, mpsc::channel().0);
+            let reply = (reply, &heard);
             let (answer, _) = listening::answer(api, reply, &headers, pulse, expect, chain.clock).await?;
             return Ok((status, answer.usable, String::new()));
         }
-        let body = client::whole_body(reply).await?;
+        let body = client::whole_body(reply, &heard).await?;
         let answer = reading::answer(api, status, &headers, &body, expect);
         Ok((status, answer.usable, String::from_utf8_lossy(&body).into_owned()))
     };

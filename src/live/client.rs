@@ -1,7 +1,7 @@
 //! The callers: one runtime on one thread, an exchange a task. It never waits for an answer in order to send.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -10,7 +10,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
 
 use super::body::{Template, Written};
-use super::comebacks::{self, Comeback, Comebacks, RETRY_COUNT, Told};
+use super::comebacks::{self, Comeback, Comebacks, Told};
 use super::evidence::{Evidence, Locker};
 use super::listening::{self, Pulse};
 use super::pacer::{Departure, Fate, Pacer, fate};
@@ -18,7 +18,7 @@ use super::pacing::{self, Paced, Timer};
 use super::request::{Errand, Wire};
 use super::sender::{Outgoing, Reply};
 use super::trouble::Trouble;
-use super::{Clock, LiveError, Looked, Seen, reading};
+use super::{Clock, LiveError, Looked, Seen, hints, reading};
 use crate::observe::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Unsent};
 use crate::plan::{Plan, Refusal};
 use crate::provider::wire::Api;
@@ -49,6 +49,22 @@ pub(super) struct Callers {
     out: Sender<Seen>,
     returns: UnboundedSender<Departure>,
     paced: Arc<Paced>,
+}
+
+/// What has come of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Whether it has begun to stream.
+    opened: AtomicBool,
+    /// Bytes of its body.
+    bytes: AtomicU64,
+}
+
+impl Heard {
+    /// So many bytes more.
+    pub(super) fn more(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
 }
 
 /// The ends of the channels the client holds.
@@ -159,15 +175,17 @@ impl Callers {
         let class = self.mix.class(departure.class);
         let leaves = self.clock.tokio_instant(due + class.patience);
         let written = Written::new(attempt, self.clock, self.out.clone());
-        let opened = AtomicBool::new(false);
-        let talk = self.talk(departure, class, begun, &written, &opened);
+        let heard = Heard::default();
+        let talk = self.talk(departure, class, begun, &written, &heard);
         // dropping the exchange closes its connection
         let result = tokio::time::timeout_at(leaves, talk).await;
         let (mut at, mut told) = (self.clock.now(), Told::default());
+        let unsent = |why| Sighting::Unsent { attempt, at, why };
         let sighting = match result {
-            Ok(Err(Trouble::Exhausted)) if written.at().is_none() => {
-                Sighting::Unsent { attempt, at, why: Unsent::Exhausted }
-            }
+            // whether before it was written or after: the target has no part in it
+            Ok(Err(Trouble::Exhausted)) => unsent(Unsent::Exhausted),
+            // it waited for this thread, which had no time for it
+            Err(_) if written.at().is_none() && self.wire.sender.is_behind() => unsent(Unsent::Late),
             // where no connection came up, the target would not let us write: we had begun in time
             other => {
                 written.mark(begun);
@@ -180,7 +198,7 @@ impl Callers {
                     }
                     Ok(Err(trouble)) => {
                         let why = trouble.broken().unwrap_or(Broken::Closed);
-                        Sighting::Broken { attempt, at, why }
+                        Sighting::Broken { attempt, at, why, read: heard.bytes.load(Ordering::Relaxed) }
                     }
                 }
             }
@@ -188,7 +206,7 @@ impl Callers {
         let returns = match (&class.on_refusal, &sighting) {
             // no SDK repeats what has begun to stream
             _ if attempt.is_copy() => false,
-            (OnRefusal::Retry(_), _) if opened.into_inner() => false,
+            (OnRefusal::Retry(_), _) if heard.opened.into_inner() => false,
             (OnRefusal::Retry(_), ended) => self.send_back(self.comes_back(departure, at, ended, &told)),
             (OnRefusal::GiveUp, Sighting::Answered { answer, .. }) => {
                 self.perhaps_return(departure, at, answer, &written);
@@ -240,24 +258,26 @@ impl Callers {
         class: &Class,
         now: Moment,
         written: &Arc<Written>,
-        opened: &AtomicBool,
+        heard: &Heard,
     ) -> Result<(Answer, Told, Moment), Trouble> {
         let mut reply = self.wire.sender.send(self.outgoing(departure, class, now, written)).await?;
         let (status, headers) = (reply.status, std::mem::take(&mut reply.headers));
         if class.stream && status == 200 {
-            opened.store(true, Ordering::Relaxed);
+            heard.opened.store(true, Ordering::Relaxed);
             let pulse = Pulse::new(departure.attempt, self.out.clone());
             let (answer, at) =
-                listening::answer(self.api, reply, &headers, pulse, &self.expect, self.clock).await?;
+                listening::answer(self.api, (reply, heard), &headers, pulse, &self.expect, self.clock)
+                    .await?;
             return Ok((answer, Told::default(), at));
         }
-        let body = whole_body(reply).await?;
+        let body = whole_body(reply, heard).await?;
         let at = self.clock.now();
+        let mut answer = reading::answer(self.api, status, &headers, &body, &self.expect);
         if self.refusal(status) {
+            answer.hints = hints::read(&headers, self.clock.unix());
             let mut locker = self.locker.lock().unwrap_or_else(PoisonError::into_inner);
             locker.keep(departure.attempt, at, status, &headers, &body);
         }
-        let answer = reading::answer(self.api, status, &headers, &body, &self.expect);
         // what only an SDK looks at is read where one is played, and has something to repeat
         let repeats = class.on_refusal != OnRefusal::GiveUp && !answer.usable;
         let told = if repeats { Told::read(&headers) } else { Told::default() };
@@ -280,9 +300,7 @@ impl Callers {
         let key = doubled.then_some(attempt.seq);
         let errand = Errand { id: &id, text: &text, class, remaining, unix: self.clock.unix(), key };
         let mut headers = self.wire.headers(errand);
-        if let Some(count) = comebacks::retry_count(class, attempt) {
-            headers.insert(RETRY_COUNT, count.into());
-        }
+        comebacks::introduce(class, attempt, &mut headers);
         let template = &self.templates[usize::from(departure.class.0)];
         // under one key goes one body, whatever attempt it is
         let inside = if doubled {
@@ -309,10 +327,9 @@ impl Callers {
             Some(Reason::Expired | Reason::NeverFits) => false,
             None => quick,
         };
-        let Some(RetryAfter::After(told)) = answer.retry_after.as_ref().filter(|_| first && refused) else {
-            return;
-        };
-        let due = self.cohort.lock().unwrap_or_else(PoisonError::into_inner).refused(at, *told);
+        let told = answer.retry_after.as_ref().and_then(RetryAfter::wait);
+        let Some(told) = told.filter(|_| first && refused) else { return };
+        let due = self.cohort.lock().unwrap_or_else(PoisonError::into_inner).refused(at, told);
         let Some(due) = due else { return };
         let attempt = Attempt { nth: 1, ..departure.attempt };
         if self.returns.send(Departure { due, attempt, probe: true, ..departure }).is_err() {
@@ -323,9 +340,10 @@ impl Callers {
 }
 
 /// Reads a body to its end, or to [`LARGEST`].
-pub(super) async fn whole_body(mut reply: Reply) -> Result<Vec<u8>, Trouble> {
+pub(super) async fn whole_body(mut reply: Reply, heard: &Heard) -> Result<Vec<u8>, Trouble> {
     let mut body = Vec::new();
     while let Some(chunk) = reply.chunk().await? {
+        heard.more(chunk.len());
         if body.len() + chunk.len() > LARGEST {
             return Err(Trouble::Broken(Broken::TooLarge));
         }
@@ -376,7 +394,8 @@ where
         Timer::new(callers.clock).map_err(LiveError::Thread)?
     };
     let body = move || {
-        super::run_before_others();
+        // it is said once
+        let _ = callers.paced.scheduling.set(super::run_before_others());
         let ended = runtime.block_on(async {
             let ping = tokio::spawn(ping);
             let work = async {

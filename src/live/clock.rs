@@ -2,7 +2,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::thread::{ClockId as SleepClock, clock_nanosleep_absolute};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 use crate::units::Moment;
 
@@ -20,6 +20,12 @@ impl Clock {
     /// A clock whose epoch is this instant.
     pub fn start() -> Self {
         Self { epoch: monotonic() }
+    }
+
+    /// The resolution of this clock, and of timers that are set by it.
+    pub fn resolution() -> Duration {
+        let least = clock_getres(ClockId::Monotonic);
+        Duration::new(u64::try_from(least.tv_sec).unwrap_or(0), u32::try_from(least.tv_nsec).unwrap_or(0))
     }
 
     /// The present instant.

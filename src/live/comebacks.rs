@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 
 use super::pacer::Departure;
-use crate::observe::{Answer, Attempt, RetryAfter};
+use crate::observe::{Answer, Attempt, Hint, RetryAfter};
 use crate::plan::Plan;
 use crate::units::Moment;
 use crate::workload::{Allowance, Class, ClassId, Mix, OnRefusal, Signs, stream};
@@ -78,28 +78,35 @@ impl Comebacks {
 }
 
 /// The name of the header in which SDKs count their retries.
-pub(super) const RETRY_COUNT: &str = "x-stainless-retry-count";
+const RETRY_COUNT: &str = "x-stainless-retry-count";
 
 /// The value of that header for callers who do as an SDK does.
-pub(super) fn retry_count(class: &Class, attempt: Attempt) -> Option<u16> {
-    match &class.on_refusal {
-        OnRefusal::Retry(retry) => retry.sdk().map(|_| attempt.nth),
-        OnRefusal::GiveUp => None,
+fn retry_count(attempt: Attempt) -> u16 {
+    // a copy is what was sent before, once more
+    if attempt.is_copy() { 0 } else { attempt.nth }
+}
+
+/// Adds what an SDK says of itself: how often it has tried, and how long it waits for an answer, in whole seconds. Nothing
+/// for callers who do as no SDK does.
+pub(super) fn introduce(class: &Class, attempt: Attempt, headers: &mut HeaderMap) {
+    let OnRefusal::Retry(retry) = &class.on_refusal else { return };
+    let Some(sdk) = retry.sdk() else { return };
+    headers.insert(RETRY_COUNT, retry_count(attempt).into());
+    for name in sdk.timeout_headers {
+        headers.insert(*name, class.patience.as_secs().into());
     }
 }
 
 /// What an answer tells its caller about trying again. `refused` is whether the plan takes it for a refusal.
 pub(super) fn signs(answer: &Answer, headers: &Told, refused: bool) -> Signs {
-    let told = match answer.retry_after {
-        Some(RetryAfter::After(told)) => Some(told),
-        Some(RetryAfter::Unreadable(_)) | None => None,
-    };
+    let told = answer.retry_after.as_ref().and_then(RetryAfter::wait);
     Signs {
         status: Some(answer.status),
         refused,
         timed_out: false,
         told,
         hint: headers.hint,
+        loose: headers.loose,
         should_retry: answer.should_retry,
     }
 }
@@ -109,17 +116,44 @@ pub(super) fn signs(answer: &Answer, headers: &Told, refused: bool) -> Signs {
 pub(super) struct Told {
     /// `retry-after-ms`, else `retry-after` as seconds that may have a fraction, else as a date.
     hint: Option<Duration>,
+    /// The same by who takes a text for the number it begins with: `5s` for 5.
+    loose: Option<Duration>,
 }
 
 impl Told {
     /// Of these headers. Headers that tell when a limit is reset are none of them.
     pub(super) fn read(headers: &HeaderMap) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-        let hint = text("retry-after-ms").and_then(|text| number(text, 1e-3)).or_else(|| {
-            text(RETRY_AFTER.as_str()).and_then(|text| number(text, 1.0).or_else(|| date(text, headers)))
-        });
-        Self { hint }
+        let read = |number: fn(&str, f64) -> Option<Duration>| {
+            let fine = text(Hint::MILLISECONDS).and_then(|text| number(text, 1e-3));
+            fine.or_else(|| {
+                let text = text(RETRY_AFTER.as_str())?;
+                number(text, 1.0).or_else(|| date(text, headers))
+            })
+        };
+        Self { hint: read(number), loose: read(|text, unit| number(beginning(text), unit)) }
     }
+}
+
+/// The longest beginning of `text` that is a number in digits, with a sign, a fraction and an exponent: what JavaScript's
+/// `parseFloat` reads.
+fn beginning(text: &str) -> &str {
+    let digits = |from: usize| text[from..].bytes().take_while(u8::is_ascii_digit).count();
+    let signed = |from: usize| from + usize::from(text[from..].starts_with(['+', '-']));
+    let start = signed(0);
+    let whole = digits(start);
+    let mut end = start + whole;
+    let part = if text[end..].starts_with('.') { digits(end + 1) } else { 0 };
+    if whole + part == 0 {
+        return if text[start..].starts_with("Infinity") { &text[..start + 8] } else { "" };
+    }
+    end += if part > 0 { part + 1 } else { 0 };
+    if text[end..].starts_with(['e', 'E']) {
+        let exponent = signed(end + 1);
+        let power = digits(exponent);
+        end = if power > 0 { exponent + power } else { end };
+    }
+    &text[..end]
 }
 
 /// A number of units, as a float: negative numbers and what is no number are no wait, one too large is the longest.
@@ -173,6 +207,51 @@ mod tests {
         for text in ["inf", "1e10000", "1e300"] {
             assert_eq!(told(&[("retry-after", text)]).hint, Some(Duration::MAX), "{text}");
         }
+    }
+
+    /// `parseFloat`, which openai-node reads with, takes what a number is followed by for no part of it.
+    #[test]
+    fn a_number_may_be_followed_by_anything_for_who_reads_loosely() {
+        let loose = |text| told(&[("retry-after", text)]).loose.map(|wait| wait.as_millis());
+        let both = ["5s", "5 seconds", "1.5.2", "2.s", "1e1x", "1e", "+3", ".5"].map(loose);
+        let secs = [5_000, 5_000, 1_500, 2_000, 10_000, 1_000, 3_000, 500];
+        assert_eq!(both, secs.map(Some));
+        assert_eq!(told(&[("retry-after", "Infinity")]).loose, Some(Duration::MAX));
+        assert_eq!(["soon", "", "-5s", "s5", "e5", "-", "."].map(loose), [None; 7]);
+        assert_eq!(told(&[("retry-after", "5s")]).hint, None);
+        assert_eq!(
+            told(&[("retry-after-ms", "700ms"), ("retry-after", "2")]).loose,
+            Some(Duration::from_millis(700))
+        );
+    }
+
+    /// As in bug-ops/zeph#6496: `+5` and `1e3` are numbers to an SDK, though no `Retry-After`.
+    #[test]
+    fn an_sdk_takes_what_its_float_parser_takes() {
+        assert_eq!(["+5", "1e3"].map(|text| hint(&[("retry-after", text)])), [Some(5_000), Some(1_000_000)]);
+    }
+
+    #[test]
+    fn an_sdk_says_how_often_it_has_tried_and_how_long_it_waits() {
+        let said = |on_refusal: &str, nth| {
+            let mix = crate::live::testing::mix_with("25s", on_refusal);
+            let mut headers = HeaderMap::new();
+            introduce(mix.class(ClassId(0)), Attempt { seq: 7, nth }, &mut headers);
+            let text = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+                format!("{name}: {}", value.to_str().unwrap())
+            };
+            let mut all: Vec<_> = headers.iter().map(text).collect();
+            all.sort();
+            all
+        };
+        assert!(said("give_up", 0).is_empty() && said("{retry: {attempts: 3}}", 1).is_empty(), "no SDK");
+        let count = "x-stainless-retry-count: 2";
+        let (read, whole) = ("x-stainless-read-timeout: 25", "x-stainless-timeout: 25");
+        assert_eq!(said("{retry: {like: openai-python}}", 2), [read, count]);
+        assert_eq!(said("{retry: {like: anthropic-python}}", 2), [read, count, whole]);
+        assert_eq!(said("{retry: {like: openai-node}}", 2), [count, whole]);
+        let copy = said("{retry: {like: openai-node}}", Attempt::COPY);
+        assert_eq!(copy[0], "x-stainless-retry-count: 0", "a copy is the first attempt once more");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,10 +14,11 @@ use super::metrics::Scraper;
 use super::pacer::Pacer;
 use super::pacing::{self, Paced};
 use super::request::{self, Wire};
-use super::{Clock, Evidence, LiveError, Looked, Seen, ping};
-use crate::plan::Plan;
+use super::seen::Out;
+use super::{Clock, Evidence, LiveError, Looked, Scheduling, ping};
+use crate::plan::{Plan, SenderKind};
 use crate::units::Moment;
-use crate::workload::Schedule;
+use crate::workload::Arrival;
 
 /// What the load goes to.
 #[derive(Debug, Clone)]
@@ -31,6 +31,19 @@ pub(super) struct Goal<'a> {
     pub(super) metrics_port: Option<u16>,
 }
 
+/// What sends a load, and how exactly it can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Generator {
+    /// The sender.
+    pub sender: SenderKind,
+    /// How the sending thread was scheduled; nothing if it never began.
+    pub scheduling: Option<Scheduling>,
+    /// The resolution of the timer that wakes it.
+    pub resolution: Duration,
+    /// How long a wake-up waits for others to fall due, if it does in any phase.
+    pub grain: Option<Duration>,
+}
+
 /// What is known once everyone has ended.
 #[derive(Debug)]
 pub(super) struct Leftovers {
@@ -39,6 +52,8 @@ pub(super) struct Leftovers {
     pub(super) looked: Option<Looked>,
     /// Returning callers whose time comes after the last phase.
     pub(super) not_waited_for: u64,
+    /// What sent the load.
+    pub(super) generator: Generator,
 }
 
 /// The threads of a load.
@@ -48,6 +63,7 @@ pub(super) struct Crew {
     paced: Arc<Paced>,
     quit: watch::Sender<bool>,
     client: JoinHandle<io::Result<()>>,
+    generator: Generator,
     _sampler: Sampler,
     _scraper: Option<Scraper>,
 }
@@ -70,31 +86,38 @@ fn ends<T>(thread: JoinHandle<T>, within: Duration) -> Option<thread::Result<T>>
 }
 
 impl Crew {
-    /// Starts everyone; the first arrival is due at `start`. Pings and samples of memory begin at once.
+    /// Starts everyone; the epoch of `arrivals` is `start`. Pings and samples of memory begin at once.
     pub(super) fn start(
         plan: &Plan,
+        arrivals: impl Iterator<Item = Arrival> + Send + 'static,
         wire: Wire,
         target: &Goal<'_>,
-        clock: Clock,
-        start: Moment,
-        out: Sender<Seen>,
+        (clock, start): (Clock, Moment),
+        out: Out,
     ) -> Result<Self, LiveError> {
-        let sampler = Sampler::start(target.memory.clone(), clock, out.clone()).map_err(LiveError::Thread)?;
+        let sampler =
+            Sampler::start(target.memory.clone(), clock, out.machine.clone()).map_err(LiveError::Thread)?;
         let port = target.metrics_port;
-        let scraper = Scraper::start(&plan.target, target.base, port, clock, out.clone())?;
+        let scraper = Scraper::start(&plan.target, target.base, port, clock, out.machine)?;
         let (returns, coming) = tokio::sync::mpsc::unbounded_channel();
         let (quit, quitting) = watch::channel(false);
         let paced = Arc::new(Paced::default());
-        let ends = client::Ends { out: out.clone(), returns, paced: Arc::clone(&paced) };
+        let ends = client::Ends { out: out.requests.clone(), returns, paced: Arc::clone(&paced) };
         let callers = Callers::new(plan, wire, clock, start, ends)?;
         // a client of its own: a ping shares no connection and waits for none
         let health = request::join(target.base, &plan.target.request.health)?;
         let own = request::client(&plan.target.request)?.build().map_err(LiveError::Client)?;
-        let ping = ping::ping(own, health, clock, out.clone());
-        let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
-        let ends = pacing::Ends { returns: coming, out };
+        let ping = ping::ping(own, health, clock, out.requests.clone());
+        let pacer = Pacer::new(arrivals, &plan.load, start);
+        let generator = Generator {
+            sender: plan.target.request.transport.sender,
+            scheduling: None,
+            resolution: Clock::resolution(),
+            grain: pacer.grain(),
+        };
+        let ends = pacing::Ends { returns: coming, out: out.requests };
         let client = client::start(Arc::clone(&callers), pacer, ends, quitting, ping)?;
-        Ok(Self { callers, paced, quit, client, _sampler: sampler, _scraper: scraper })
+        Ok(Self { callers, paced, quit, client, generator, _sampler: sampler, _scraper: scraper })
     }
 
     /// Everything due before this instant has been said to be due.
@@ -119,6 +142,7 @@ impl Crew {
             evidence: self.callers.take_evidence(),
             looked: self.callers.looked(),
             not_waited_for: self.paced.not_waited_for.load(Ordering::Relaxed),
+            generator: Generator { scheduling: self.paced.scheduling.get().copied(), ..self.generator },
         })
     }
 }

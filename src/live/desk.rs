@@ -1,13 +1,12 @@
 //! Where a run is followed: sightings are put in order and folded, the target and the provider are looked after.
 
-use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
 use super::board::{Board, Standing};
 use super::crew::Crew;
 use super::run::Stop;
-use super::seen::{Order, Seen};
+use super::seen::{In, Order, Seen};
 use super::target::{Target, pause};
 use super::wall::Steps;
 use super::{Clock, Listener, Log, ProviderShell, abort};
@@ -56,7 +55,7 @@ pub(super) enum Over {
 pub(super) struct Desk {
     fold: Fold,
     order: Order,
-    seen: Receiver<Seen>,
+    seen: In,
     clock: Clock,
     start: Moment,
     rules: Vec<AbortRule>,
@@ -78,7 +77,7 @@ impl Desk {
         plan: &Plan,
         clock: Clock,
         start: Moment,
-        seen: Receiver<Seen>,
+        seen: In,
         told: (Option<Log>, Option<Listener>),
     ) -> Self {
         let fold = Fold::new(plan);
@@ -167,7 +166,7 @@ impl Desk {
     /// Ends the measuring. Gives what was measured, the end on the load's time line, and how many sightings came too
     /// late to be put in their order.
     pub(super) fn close(mut self) -> (Measures, Moment, u64) {
-        while let Ok(seen) = self.seen.try_recv() {
+        while let Some(seen) = self.seen.next() {
             self.note(seen);
         }
         let (fold, start) = (&mut self.fold, self.start);
@@ -185,7 +184,7 @@ impl Desk {
     fn take(&mut self) {
         pause(self.clock, TURN);
         let mut bite = Bite::default();
-        while let Ok(seen) = self.seen.try_recv() {
+        while let Some(seen) = self.seen.next() {
             self.note(seen);
             bite.taken();
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
+use super::client::Heard;
 use super::sender::Reply;
 use super::trouble::Trouble;
 use super::{Clock, Seen, reading};
@@ -82,7 +83,7 @@ impl Drop for Pulse {
 /// If it is cut, breaks off with an error, or is no stream.
 pub(super) async fn answer(
     api: &'static dyn Api,
-    reply: Reply,
+    (reply, heard): (Reply, &Heard),
     headers: &HeaderMap,
     pulse: Pulse,
     expect: &Refusal,
@@ -92,7 +93,7 @@ pub(super) async fn answer(
         return Err(Trouble::Broken(Broken::NoStream));
     }
     let status = reply.status;
-    let (streamed, usable, at) = listen(api, reply, pulse, clock).await?;
+    let (streamed, usable, at) = listen(api, (reply, heard), pulse, clock).await?;
     let bare = reading::answer(api, status, headers, &[], expect);
     Ok((Answer { usable, streamed: Some(streamed), ..bare }, at))
 }
@@ -101,7 +102,7 @@ pub(super) async fn answer(
 /// when its end was read.
 async fn listen(
     api: &'static dyn Api,
-    mut reply: Reply,
+    (mut reply, heard): (Reply, &Heard),
     mut pulse: Pulse,
     clock: Clock,
 ) -> Result<(Streamed, bool, Moment), Trouble> {
@@ -110,7 +111,10 @@ async fn listen(
         let chunk = reply.chunk().await?;
         let at = clock.now();
         match chunk {
-            Some(bytes) => pulse.beat(at, transcript.feed(&bytes)),
+            Some(bytes) => {
+                heard.more(bytes.len());
+                pulse.beat(at, transcript.feed(&bytes));
+            }
             None => {
                 pulse.beat(at, transcript.finish());
                 break at;

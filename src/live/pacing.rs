@@ -6,6 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
@@ -17,7 +18,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::pacer::{Departure, Fate, Pacer};
-use super::{Clock, Seen};
+use super::{Clock, Scheduling, Seen};
 use crate::observe::{Sighting, Unsent};
 use crate::units::Moment;
 use crate::workload::Arrival;
@@ -29,6 +30,8 @@ pub(super) struct Paced {
     until: AtomicU64,
     /// Returning callers whose time comes after the last phase.
     pub(super) not_waited_for: AtomicU64,
+    /// How the thread that sends is scheduled, once that is known.
+    pub(super) scheduling: OnceLock<Scheduling>,
 }
 
 impl Paced {
@@ -118,7 +121,8 @@ pub(super) async fn pace<S: Iterator<Item = Arrival>>(
 }
 
 fn welcome<S: Iterator<Item = Arrival>>(pacer: &mut Pacer<S>, departure: Departure, paced: &Paced) {
-    if !pacer.returning(departure) {
+    // a copy is no caller of its own
+    if !pacer.returning(departure) && !departure.attempt.is_copy() {
         paced.not_waited_for.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -12,7 +12,7 @@ use crate::plan::{Refusal, Wanted};
 use crate::provider::wire::{Api, headers as names};
 
 /// Characters of a foreign text that are kept.
-const KEPT: usize = 40;
+pub(super) const KEPT: usize = 40;
 
 /// Reads an answer of `api`. `expect` says which statuses are refusals and what form they shall have.
 pub(super) fn answer(
@@ -29,6 +29,7 @@ pub(super) fn answer(
     Answer {
         status,
         retry_after: retry_after(headers),
+        hints: Vec::new(),
         should_retry: should_retry(headers),
         reason: json.as_ref().and_then(reason),
         usable: success && api.has_text(body),
@@ -54,25 +55,44 @@ fn reason(body: &Value) -> Option<Reason> {
 }
 
 /// The `Retry-After` header (RFC 9110, section 10.2.3): whole seconds, or a date, which is read against the answer's
-/// own `Date` so that no clock of ours comes into it.
+/// own `Date` so that no clock of ours comes into it. A fraction of a second is told apart from what cannot be read.
 fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
     let mut all = headers.get_all(RETRY_AFTER).iter();
     let value = all.next()?;
     let text = String::from_utf8_lossy(value.as_bytes());
-    let unreadable = || Some(RetryAfter::Unreadable(escaped(&text, KEPT)));
+    let sent = escaped(&text, KEPT);
     if all.next().is_some() {
-        return Some(RetryAfter::Unreadable(format!("{} and another", escaped(&text, KEPT))));
+        return Some(RetryAfter::Unreadable(format!("{sent} and another")));
     }
-    let digits = text.trim();
-    if !digits.is_empty() && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit()) {
-        return digits.parse().ok().map(|secs| RetryAfter::After(Duration::from_secs(secs)));
-    }
+    let text = text.trim();
+    Some(if let Some(secs) = digits(text) {
+        RetryAfter::After(Duration::from_secs(secs))
+    } else if let Some(span) = fraction(text) {
+        RetryAfter::Fraction(span, sent)
+    } else {
+        date(text, headers).map_or(RetryAfter::Unreadable(sent), RetryAfter::After)
+    })
+}
+
+/// At most nine digits, and nothing else.
+fn digits(text: &str) -> Option<u64> {
+    let only = (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| only)
+}
+
+/// Digits, a point, and digits.
+fn fraction(text: &str) -> Option<Duration> {
+    let (whole, part) = text.split_once('.')?;
+    let (whole, _) = (digits(whole)?, digits(part)?);
+    let nanos: u32 = format!("{part:0<9}").parse().ok()?;
+    Some(Duration::new(whole, nanos))
+}
+
+/// A date less the answer's own; nothing is left of one that has passed.
+fn date(text: &str, headers: &HeaderMap) -> Option<Duration> {
     let date = |text: &str| httpdate::parse_http_date(text.trim()).ok();
-    let (Some(then), Some(now)) = (date(digits), headers.get(DATE).and_then(|d| date(d.to_str().ok()?)))
-    else {
-        return unreadable();
-    };
-    Some(RetryAfter::After(then.duration_since(now).unwrap_or_default()))
+    let (then, now) = (date(text)?, date(headers.get(DATE)?.to_str().ok()?)?);
+    Some(then.duration_since(now).unwrap_or_default())
 }
 
 /// The `x-should-retry` header, as SDKs read it: `true` or `false`, and nothing else.
@@ -183,13 +203,41 @@ mod tests {
             after(0),
             "the past is now"
         );
-        for bad in ["", "1.5", "-1", "soon", "99999999999", "+3", "Sun, 06 Nov 1994 08:50:07 GMT"] {
-            assert!(matches!(told(&[("retry-after", bad)]), Some(RetryAfter::Unreadable(_))), "{bad}");
-        }
+        assert!(matches!(
+            told(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")]),
+            Some(RetryAfter::Unreadable(_))
+        ));
         assert!(matches!(
             told(&[("retry-after", "1"), ("retry-after", "9")]),
             Some(RetryAfter::Unreadable(_))
         ));
+    }
+
+    /// As in urllib3/urllib3#2861, SpaceTradersAPI/api-docs#24, teng-lin/notebooklm-py#1276 and x402-foundation/x402#2614:
+    /// some clients fail on a fraction of a second. It is a class of its own, read as what it says.
+    #[test]
+    fn a_fraction_of_a_second_is_read_and_told_apart() {
+        for (text, millis) in
+            [("0.503", 503), ("1.5", 1_500), (" 2.5 ", 2_500), ("0.0", 0), ("7.000000001", 7_000)]
+        {
+            let Some(RetryAfter::Fraction(span, sent)) = told(&[("retry-after", text)]) else {
+                panic!("{text} has a fraction")
+            };
+            assert_eq!((span.as_millis(), sent.as_str()), (millis, text));
+        }
+        assert_eq!(told(&[("retry-after", "7.000000001")]).unwrap().wait().unwrap().subsec_nanos(), 1);
+        for text in ["1.", ".5", "1.5.2", "1.1234567890", "1e3.5", "-1.5"] {
+            assert!(matches!(told(&[("retry-after", text)]), Some(RetryAfter::Unreadable(_))), "{text}");
+        }
+    }
+
+    /// As in NousResearch/hermes-agent#84762, tavily-ai/tavily-python#166 and bug-ops/zeph#6496: what a float parser takes is
+    /// no wait, and neither nothing nor the longest; it is kept as it was sent.
+    #[test]
+    fn what_is_no_wait_is_kept_as_it_was_sent() {
+        for bad in ["-5", "-1.5", "nan", "inf", "1e10000", "+5", "1e3", "", "soon", "99999999999"] {
+            assert_eq!(told(&[("retry-after", bad)]), Some(RetryAfter::Unreadable(bad.to_owned())));
+        }
     }
 
     #[test]

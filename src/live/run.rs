@@ -10,11 +10,12 @@ use tokio::runtime::Builder;
 
 use super::board::Board;
 use super::canary::{self, Chain};
-use super::crew::{Crew, Goal, Leftovers};
+use super::crew::{Crew, Generator, Goal, Leftovers};
 use super::desk::{Desk, Over};
 use super::holds;
 use super::preflight::Needs;
 use super::request::Wire;
+use super::seen::channels;
 use super::target::{Start, Target};
 use super::wall::Stamp;
 use super::{Arrived, Carriers, Clock, Evidence, Listener, LiveError, Log, Looked, ProviderShell, Seen};
@@ -22,6 +23,7 @@ use crate::measure::{Measures, Snapshot};
 use crate::observe::Sighting;
 use crate::plan::Plan;
 use crate::units::Moment;
+use crate::workload::{Arrival, Schedule};
 
 /// The least time between the canary and the first arrival: for samples of memory at rest.
 const LEAD: Duration = Duration::from_millis(600);
@@ -93,6 +95,8 @@ pub struct Run {
     pub provider_url: String,
     /// How the target's name was looked up, and which of its addresses have answered; nothing where it has none.
     pub looked: Option<Looked>,
+    /// What sent the load.
+    pub generator: Generator,
     /// The carriers of the id that came through the chain.
     pub carriers: Carriers,
     /// Raw refusals, at most twenty.
@@ -120,11 +124,22 @@ pub fn run(
     watch: &mut dyn FnMut(&Snapshot),
     stop: &Stop,
 ) -> Result<Run, LiveError> {
+    play(plan, Schedule::new(&plan.load, &plan.requests), options, watch, stop)
+}
+
+/// The same, with these arrivals.
+fn play(
+    plan: &Plan,
+    arrivals: impl Iterator<Item = Arrival> + Send + 'static,
+    options: &Options,
+    watch: &mut dyn FnMut(&Snapshot),
+    stop: &Stop,
+) -> Result<Run, LiveError> {
     Needs::of(plan).secure()?;
     let clock = Clock::start();
-    let (out, seen) = mpsc::channel();
-    // pings, memory and requests share the channel; this end keeps none of it open
-    let (mut stage, wire) = Stage::set(plan, options, clock, &out, stop)?;
+    // this end keeps none of them open
+    let (out, seen) = channels();
+    let (mut stage, wire) = Stage::set(plan, options, clock, &out.requests, stop)?;
     let start = clock.now() + lead(plan);
     stage.provider.begin(start);
     let stamp = Stamp::of(clock.wall() + start.since(clock.now()));
@@ -133,11 +148,11 @@ pub fn run(
         memory: stage.target.memory.clone(),
         metrics_port: stage.target.metrics_port(),
     };
-    let crew = Crew::start(plan, wire, &goal, clock, start, out)?;
+    let crew = Crew::start(plan, arrivals, wire, &goal, (clock, start), out)?;
     let mut desk = Desk::new(plan, clock, start, seen, (options.log.clone(), options.listener.clone()));
     desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
-    let Leftovers { evidence, looked, not_waited_for } = crew.dismiss()?;
+    let Leftovers { evidence, looked, not_waited_for, generator } = crew.dismiss()?;
     let ended_by = match over {
         Over::Played => Ended::Done,
         Over::Asked => Ended::Interrupted,
@@ -156,6 +171,7 @@ pub fn run(
         target: stage.target.about.clone(),
         provider_url: stage.provider.url().to_owned(),
         looked,
+        generator,
         carriers: stage.carriers,
         evidence,
         ended_by,
@@ -252,4 +268,48 @@ fn run_number(wall: SystemTime) -> u32 {
     let nanos = wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
     let mixed = (nanos ^ (u128::from(std::process::id()) << 20)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     u32::try_from((mixed >> 32) & 0xFFFF_FFFF).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+    use crate::check::{Judgement, RunVerdict, Scene};
+    use crate::forecast::Forecast;
+    use crate::live::testing;
+    use crate::observe::Outcome;
+
+    /// As in vllm-project/guidellm#431: the sender is held up where one phase ends and the next begins. The run is ended
+    /// and says whose fault that was; what was seen until then is not lost.
+    #[test]
+    fn a_run_whose_sender_stands_still_between_two_phases_is_ended_and_kept() {
+        // the provider is its own gateway
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut plan = testing::plan(&format!("http://{address}"));
+        plan.provider.listen = address.to_string();
+        plan.load.phases.extend(testing::load("100/s", Duration::from_secs(1)).phases);
+        plan.requests = testing::mix("20s");
+        let border = Moment::from_secs(1);
+        let hold = Duration::from_secs(30);
+        let mut held = false;
+        let arrivals = Schedule::new(&plan.load, &plan.requests).inspect(move |arrival| {
+            if arrival.due >= border && !std::mem::replace(&mut held, true) {
+                thread::sleep(hold);
+            }
+        });
+        let clock = Clock::start();
+        let run = play(&plan, arrivals, &Options::default(), &mut |_| {}, &Stop::new()).unwrap();
+        let took = clock.now().since(Moment::ZERO);
+        assert!(took < hold, "nobody waits for it to go on: {took:?}");
+        let Ended::Aborted(why) = &run.ended_by else { panic!("{:?}", run.ended_by) };
+        assert!(why.contains("the generator stood still"), "{why}");
+        // it is held up when it looks for who comes after the last of them
+        let (offered, completed) = (run.measures.offered, run.measures.arrivals.get(Outcome::Completed));
+        assert!((49..=50).contains(&offered) && completed >= 48, "the first phase is kept: {completed}");
+        let forecast = Forecast::of(&plan);
+        let judgement = Judgement::of(&Scene::live(&plan, &forecast, &run.measures), false);
+        assert_eq!(judgement.verdict, RunVerdict::Invalid);
+    }
 }

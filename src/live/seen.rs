@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use crate::measure::Vital;
@@ -61,6 +62,36 @@ impl Seen {
             ) => at,
         }
     }
+}
+
+/// Where what is seen goes in. Threads that sampling is left to have a way of their own: were one of them held up while it
+/// hands something over, those that run before it would wait for it.
+#[derive(Debug, Clone)]
+pub(super) struct Out {
+    /// Of requests, and of all that is seen by the threads they go through.
+    pub(super) requests: Sender<Seen>,
+    /// Of the machine, by threads that run beside them.
+    pub(super) machine: Sender<Seen>,
+}
+
+/// Where it comes out.
+#[derive(Debug)]
+pub(super) struct In {
+    requests: Receiver<Seen>,
+    machine: Receiver<Seen>,
+}
+
+impl In {
+    /// The next that has come in, if any has.
+    pub(super) fn next(&self) -> Option<Seen> {
+        self.requests.try_recv().or_else(|_| self.machine.try_recv()).ok()
+    }
+}
+
+/// Both ends.
+pub(super) fn channels() -> (Out, In) {
+    let ((requests, these), (machine, those)) = (mpsc::channel(), mpsc::channel());
+    (Out { requests, machine }, In { requests: these, machine: those })
 }
 
 /// Orders what comes in by time; at one instant, by the order of coming in.
@@ -132,6 +163,16 @@ impl Order {
 mod tests {
     use super::*;
     use crate::observe::Attempt;
+
+    #[test]
+    fn both_ways_in_come_out() {
+        let (out, seen) = channels();
+        out.machine.send(sent(1, 5)).unwrap();
+        out.requests.send(sent(2, 5)).unwrap();
+        drop(out);
+        let all: Vec<_> = std::iter::from_fn(|| seen.next()).collect();
+        assert_eq!(all, [sent(2, 5), sent(1, 5)]);
+    }
 
     fn sent(seq: u64, millis: u64) -> Seen {
         Seen::Sighting(Sighting::Sent { attempt: Attempt { seq, nth: 0 }, at: Moment::from_millis(millis) })

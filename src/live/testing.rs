@@ -99,15 +99,20 @@ pub(super) fn mix(deadline: &str) -> Mix {
 
 /// The same, and this is what its refused callers do.
 pub(super) fn mix_with(deadline: &str, on_refusal: &str) -> Mix {
-    class_with(deadline, on_refusal, false)
+    class_with(deadline, &[("on_refusal", on_refusal)])
+}
+
+/// The same, some of whose requests are followed by a copy.
+pub(super) fn mix_doubled(deadline: &str, share: &str) -> Mix {
+    class_with(deadline, &[("duplicates", share)])
 }
 
 /// The same, whose answers are streamed.
 pub(super) fn mix_streaming(deadline: &str, on_refusal: &str) -> Mix {
-    class_with(deadline, on_refusal, true)
+    class_with(deadline, &[("on_refusal", on_refusal), ("stream", "true")])
 }
 
-fn class_with(deadline: &str, on_refusal: &str, stream: bool) -> Mix {
+fn class_with(deadline: &str, more: &[(&str, &str)]) -> Mix {
     let place = Place::File { line: 1, column: 1 };
     let node = |value| Node { place: place.clone(), value };
     let text = |text: &str| node(Value::Text { text: text.into(), plain: true });
@@ -115,14 +120,14 @@ fn class_with(deadline: &str, on_refusal: &str, stream: bool) -> Mix {
         let entry = |(key, value): (&str, Node)| (Key { text: key.into(), place: place.clone() }, value);
         node(Value::Map(pairs.into_iter().map(entry).collect()))
     };
-    let class = map(vec![
+    let mut keys = vec![
         ("name", text("ask")),
         ("prompt", map(vec![("tokens", text("8"))])),
         ("max_tokens", text("4")),
         ("deadline", text(deadline)),
-        ("stream", text(&stream.to_string())),
-        ("on_refusal", crate::plan::yaml::read(on_refusal).unwrap()),
-    ]);
+    ];
+    keys.extend(more.iter().map(|(key, value)| (*key, crate::plan::yaml::read(value).unwrap())));
+    let class = map(keys);
     let (list, faults) = (node(Value::List(vec![class])), Faults::default());
     Mix::read(&Reader::root(&list, &faults)).unwrap()
 }

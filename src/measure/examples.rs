@@ -10,6 +10,8 @@ pub enum Trouble {
     CalledTwice,
     /// A request that reached the provider more often than it may.
     CalledTooOften,
+    /// A refusal whose headers promise two times.
+    Conflicting,
     /// A refusal whose status is that of another reason than it names.
     Contradictory,
     /// A refusal that cost the provider tokens.
@@ -32,7 +34,7 @@ pub enum Trouble {
     Unjoined,
     /// A probe that came back as told and was not served in time.
     Unkept,
-    /// A Retry-After that is neither whole seconds nor a date.
+    /// A Retry-After that has not the standard's form: neither whole seconds nor a date.
     Unreadable,
     /// A refusal without the designed form.
     Unshapely,

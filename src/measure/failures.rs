@@ -34,6 +34,8 @@ pub struct Often {
     pub first: Moment,
     /// When last.
     pub last: Moment,
+    /// Bytes of answers that had come.
+    pub read: u64,
 }
 
 /// Failed attempts by cause: at most one entry for each status there is and each way a connection breaks.
@@ -63,7 +65,7 @@ impl Failures {
             // a failure is told by a break or by an answer, never by neither
             (None, None) => Cause::Broken(Broken::Closed),
         };
-        self.note(cause, Often { count: 1, first: record.ended, last: record.ended });
+        self.note(cause, Often { count: 1, first: record.ended, last: record.ended, read: record.read });
     }
 
     /// Adds another's failures.
@@ -72,8 +74,9 @@ impl Failures {
     }
 
     fn note(&mut self, cause: Cause, seen: Often) {
-        let kept = self.0.entry(cause).or_insert(Often { count: 0, ..seen });
+        let kept = self.0.entry(cause).or_insert(Often { count: 0, read: 0, ..seen });
         kept.count += seen.count;
+        kept.read += seen.read;
         kept.first = kept.first.min(seen.first);
         kept.last = kept.last.max(seen.last);
     }

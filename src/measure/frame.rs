@@ -102,6 +102,13 @@ impl Frame {
         usize::try_from(index).unwrap_or(usize::MAX).min(Self::LAST_WINDOW)
     }
 
+    /// The tenth of its window `at` lies in, 0 to 9.
+    pub fn tenth(&self, at: Moment) -> usize {
+        let width = self.width.as_secs().max(1);
+        let within = at.as_nanos() % (width * 1_000_000_000);
+        usize::try_from(within / (width * 100_000_000)).unwrap_or(0)
+    }
+
     /// The instant window `index` begins.
     pub fn begins(&self, index: usize) -> Moment {
         let nanos = self.width.as_nanos().saturating_mul(index as u128);
@@ -176,6 +183,8 @@ mod tests {
         assert!(month.window(Moment::NEVER) < 20_000);
         assert_eq!(lasting(60).window(Moment::from_millis(59_999)), 59);
         assert_eq!(lasting(60).begins(59), Moment::from_secs(59));
+        let tenths = [0, 99, 100, 999, 1_000, 59_950].map(|ms| lasting(60).tenth(Moment::from_millis(ms)));
+        assert_eq!((tenths, month.tenth(Moment::from_secs(130 + 65))), ([0, 0, 1, 9, 0, 9], 5));
     }
 
     #[test]

@@ -143,6 +143,8 @@ impl Measures {
     pub fn due(&mut self, attempt: Attempt, at: Moment) {
         let window = self.windows.at(&self.frame, at);
         window.attempts += 1;
+        let tenth = &mut window.tenths[usize::from(attempt.nth > 0)][self.frame.tenth(at)];
+        *tenth = tenth.saturating_add(1);
         if attempt.nth == 0 {
             window.offered += 1;
             self.offered += 1;
@@ -288,7 +290,7 @@ impl Measures {
         let Some((sent, lag)) = record.sent.zip(record.lag()) else { return };
         self.lag.record(lag);
         let window = self.windows.at(&self.frame, record.due);
-        window.lag_max = window.lag_max.max(lag);
+        window.lags.record(lag);
         if record.attempt.nth == 0 {
             self.windows.at(&self.frame, sent).sent += 1;
             self.pace.count += 1;

@@ -1,12 +1,9 @@
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Examples, Frame, Hist, Trouble};
+use super::{Examples, Frame, Hints, Hist, Texts, Trouble};
 use crate::observe::{Ghost, Outcome, Reason, Record, RetryAfter};
 use crate::units::{Moment, Tokens};
 
-/// The most faults in a refusal's form that are told apart: they are texts, and a server cannot make us keep more.
-const MOST_FAULTS: usize = 20;
 /// A refusal slower than this is an example of a slow one.
 const SLOW: Duration = Duration::from_millis(10);
 
@@ -30,10 +27,16 @@ pub struct Refusals {
     pub marked: u64,
     /// Answers whose Retry-After cannot be read.
     pub unreadable: u64,
+    /// Answers whose Retry-After has a fraction of a second: it is announced all the same.
+    pub fractional: u64,
+    /// What was sent in both, and how often.
+    pub odd: Texts,
+    /// What other headers said of when to come back.
+    pub hints: Hints,
     /// Answers without the designed form.
     pub unshapely: u64,
-    /// What they lacked, and how often; the first twenty texts.
-    pub faults: BTreeMap<String, u64>,
+    /// What they lacked, and how often.
+    pub faults: Texts,
     /// Shed and throttled attempts that name a reason for themselves.
     pub reasoned: u64,
     /// Of these, those whose status is that of the other reason.
@@ -124,39 +127,43 @@ impl Refusals {
         let seq = record.attempt.seq;
         self.answers += 1;
         match &record.retry_after {
-            Some(RetryAfter::After(span)) => {
-                let seconds = span.as_secs() + u64::from(span.subsec_nanos() > 0);
-                self.announced.record_count(seconds);
-                if frame.is_overlong(record.class, *span) {
-                    self.overlong += 1;
-                    if record.should_retry == Some(false) {
-                        self.marked += 1;
-                    } else {
-                        examples.note(Trouble::Overlong, seq);
-                    }
-                }
-            }
-            Some(RetryAfter::Unreadable(_)) => {
-                self.unreadable += 1;
-                examples.note(Trouble::Unreadable, seq);
-            }
             None => {
                 self.missing += 1;
                 examples.note(Trouble::NoRetryAfter, seq);
             }
+            Some(told) => self.told(told, record, frame, examples),
+        }
+        let told = record.retry_after.as_ref();
+        if !record.hints.is_empty() && self.hints.record(&record.hints, told) {
+            examples.note(Trouble::Conflicting, seq);
         }
         if let Err(fault) = &record.shape {
             self.unshapely += 1;
-            self.fault(fault, 1);
+            self.faults.note(fault, 1);
             examples.note(Trouble::Unshapely, seq);
         }
     }
 
-    fn fault(&mut self, text: &str, times: u64) {
-        if let Some(count) = self.faults.get_mut(text) {
-            *count += times;
-        } else if self.faults.len() < MOST_FAULTS {
-            self.faults.insert(text.to_owned(), times);
+    fn told(&mut self, told: &RetryAfter, record: &Record, frame: &Frame, examples: &mut Examples) {
+        let seq = record.attempt.seq;
+        if let Some(span) = told.wait() {
+            self.announced.record_count(span.as_secs() + u64::from(span.subsec_nanos() > 0));
+            if frame.is_overlong(record.class, span) {
+                self.overlong += 1;
+                if record.should_retry == Some(false) {
+                    self.marked += 1;
+                } else {
+                    examples.note(Trouble::Overlong, seq);
+                }
+            }
+        }
+        if let Some(text) = told.odd() {
+            self.odd.note(text, 1);
+            examples.note(Trouble::Unreadable, seq);
+            match told {
+                RetryAfter::Fraction(..) => self.fractional += 1,
+                RetryAfter::After(_) | RetryAfter::Unreadable(_) => self.unreadable += 1,
+            }
         }
     }
 
@@ -170,8 +177,11 @@ impl Refusals {
         self.marked += other.marked;
         self.missing += other.missing;
         self.unreadable += other.unreadable;
+        self.fractional += other.fractional;
+        self.odd.add(&other.odd);
+        self.hints.add(&other.hints);
         self.unshapely += other.unshapely;
-        other.faults.iter().for_each(|(text, times)| self.fault(text, *times));
+        self.faults.add(&other.faults);
         self.reasoned += other.reasoned;
         self.contradictory += other.contradictory;
         self.costly += other.costly;

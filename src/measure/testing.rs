@@ -190,8 +190,10 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         status: if served { Some(200) } else { refused.then_some(503) },
         reason: None,
         retry_after: refused.then_some(RetryAfter::After(Duration::from_secs(7))),
+        hints: Vec::new(),
         should_retry: None,
         broken: None,
+        read: 0,
         shape: Ok(()),
         first_token: None,
         tokens: 0,
@@ -288,6 +290,7 @@ pub(crate) fn sightings(seq: u64, due_ms: u64, took_ms: u64, status: u16) -> Vec
     let answer = Answer {
         status,
         retry_after: None,
+        hints: Vec::new(),
         should_retry: None,
         reason: None,
         usable: status == 200,

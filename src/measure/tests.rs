@@ -164,7 +164,7 @@ fn what_a_server_sends_is_kept_in_bounded_number() {
         record.retry_after = Some(crate::observe::RetryAfter::After(Duration::from_secs(seq)));
         arrive(&mut measures, &record);
     }
-    assert_eq!((measures.refusals.unshapely, measures.refusals.faults.len()), (6_000, 20));
+    assert_eq!((measures.refusals.unshapely, measures.refusals.faults.iter().count()), (6_000, 20));
     // one by one to 2,047, then by two, and by four
     assert_eq!(measures.refusals.distinct(), 2_048 + 1_024 + 476);
     assert_eq!(measures.examples.of(Trouble::Unshapely).len(), 20);

@@ -57,13 +57,13 @@ impl Told {
             return;
         }
         let refused = matches!(record.outcome, Outcome::Shed | Outcome::Throttled | Outcome::Expired);
-        if let Some(RetryAfter::After(span)) = &record.retry_after
+        if let Some(announced) = record.retry_after.as_ref().and_then(RetryAfter::wait)
             && refused
             && record.attempt.nth == 0
         {
             let telling = Telling {
                 at: record.ended,
-                announced: *span,
+                announced,
                 class: record.class.0,
                 hold: record.hold,
                 met: record.depth_met.tokens,

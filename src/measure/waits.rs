@@ -132,10 +132,10 @@ impl Waits {
                 there.doors[class].count(record);
             }
         }
-        if let Some(RetryAfter::After(told)) = &record.retry_after
+        if let Some(told) = record.retry_after.as_ref().and_then(RetryAfter::wait)
             && matches!(record.outcome, Outcome::Shed | Outcome::Expired)
         {
-            self.told(record, frame, *told);
+            self.told(record, frame, told);
         }
     }
 

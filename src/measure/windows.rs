@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Counts, Frame};
+use super::{Counts, Frame, Lags};
 use crate::observe::{Depth, Gauge};
 use crate::units::{Bytes, Moment, Tokens};
 
@@ -30,8 +30,10 @@ pub struct Window {
     pub wasted: Tokens,
     /// First attempts written in it, whenever they were due.
     pub sent: u64,
-    /// The most an attempt due in it was sent late.
-    pub lag_max: Duration,
+    /// First attempts, and those of callers who came again (and copies), due in each tenth of it.
+    pub tenths: [[u32; 10]; 2],
+    /// How late attempts due in it were sent.
+    pub lags: Lags,
     /// Answers within their deadline that ended in it.
     pub completions: u64,
     /// Shed and throttled attempts that ended in it.
@@ -93,7 +95,10 @@ impl Window {
         self.charged += other.charged;
         self.wasted += other.wasted;
         self.sent += other.sent;
-        self.lag_max = self.lag_max.max(other.lag_max);
+        for (mine, more) in self.tenths.iter_mut().flatten().zip(other.tenths.iter().flatten()) {
+            *mine = mine.saturating_add(*more);
+        }
+        self.lags.add(&other.lags);
         self.completions += other.completions;
         self.refusals += other.refusals;
         self.depth_max.requests = self.depth_max.requests.max(other.depth_max.requests);

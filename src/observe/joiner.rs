@@ -12,7 +12,7 @@ pub use self::tiers::Inverted;
 use self::tiers::{TRANSIT, Tiers};
 
 use super::outcome::{self, Ending};
-use super::{Attempt, Depth, Outcome, Record, RetryAfter, Sighting};
+use super::{Attempt, Depth, Outcome, Record, Sighting};
 use crate::admission::Config;
 use crate::plan::{Plan, Refusal};
 use crate::units::{Moment, Tokens};
@@ -209,8 +209,8 @@ impl Joiner {
                 self.close(attempt, &open, *at, ending, ended);
             }
             Sighting::Left { at, .. } => self.end(attempt, *at, Ending::bare(Outcome::Abandoned), ended),
-            Sighting::Broken { at, why, .. } => {
-                self.end(attempt, *at, Ending::broken(*why), ended);
+            Sighting::Broken { at, why, read, .. } => {
+                self.end(attempt, *at, Ending::broken(*why, *read), ended);
             }
         }
     }
@@ -451,7 +451,6 @@ impl Joiner {
 }
 
 fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: Tokens) -> Record {
-    let retry_after: Option<RetryAfter> = ending.retry_after;
     Record {
         attempt,
         class: open.class,
@@ -475,7 +474,9 @@ fn record(attempt: Attempt, open: &Open, ended: Moment, ending: Ending, wasted: 
         status: ending.status,
         reason: ending.reason,
         broken: ending.broken,
-        retry_after,
+        read: ending.read,
+        retry_after: ending.retry_after,
+        hints: ending.hints,
         should_retry: ending.should_retry,
         shape: ending.shape,
         charged: open.charged,

@@ -9,8 +9,10 @@ mod joiner;
 mod outcome;
 mod record;
 mod sighting;
+mod told;
 
 pub use gaps::Gaps;
 pub use joiner::{Gauge, Ghost, Inverted, Joiner, Spared};
 pub use record::{Depth, Outcome, Record};
-pub use sighting::{Answer, Attempt, Broken, Reason, RetryAfter, Sighting, Streamed, Unsent};
+pub use sighting::{Answer, Attempt, Broken, Reason, Sighting, Streamed, Unsent};
+pub use told::{Hint, RetryAfter, Says};

@@ -1,4 +1,4 @@
-use super::{Answer, Broken, Outcome, Reason, RetryAfter, Streamed};
+use super::{Answer, Broken, Hint, Outcome, Reason, RetryAfter, Streamed};
 use crate::plan::Refusal;
 use crate::units::Moment;
 
@@ -9,7 +9,9 @@ pub(super) struct Ending {
     pub(super) status: Option<u16>,
     pub(super) reason: Option<Reason>,
     pub(super) broken: Option<Broken>,
+    pub(super) read: u64,
     pub(super) retry_after: Option<RetryAfter>,
+    pub(super) hints: Vec<Hint>,
     pub(super) should_retry: Option<bool>,
     pub(super) shape: Result<(), String>,
     pub(super) streamed: Option<Streamed>,
@@ -23,16 +25,18 @@ impl Ending {
             status: None,
             reason: None,
             broken: None,
+            read: 0,
             retry_after: None,
+            hints: Vec::new(),
             should_retry: None,
             shape: Ok(()),
             streamed: None,
         }
     }
 
-    /// An end without a whole answer.
-    pub(super) fn broken(why: Broken) -> Self {
-        Self { broken: Some(why), ..Self::bare(Outcome::Failed) }
+    /// An end without a whole answer, of which so many bytes had come.
+    pub(super) fn broken(why: Broken, read: u64) -> Self {
+        Self { broken: Some(why), read, ..Self::bare(Outcome::Failed) }
     }
 }
 
@@ -71,7 +75,9 @@ pub(super) fn of(
         status: Some(answer.status),
         reason: answer.reason,
         broken: None,
+        read: 0,
         retry_after: answer.retry_after.clone(),
+        hints: answer.hints.clone(),
         should_retry: answer.should_retry,
         shape: answer.shape.clone(),
         streamed: answer.streamed.clone(),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Attempt, Broken, Reason, RetryAfter, Streamed};
+use super::{Attempt, Broken, Hint, Reason, RetryAfter, Streamed};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -116,8 +116,12 @@ pub struct Record {
     pub reason: Option<Reason>,
     /// Why there was no whole answer, if there was none.
     pub broken: Option<Broken>,
+    /// Bytes of the body of an answer that was not whole.
+    pub read: u64,
     /// The `Retry-After` of a refusal.
     pub retry_after: Option<RetryAfter>,
+    /// What other headers of a refusal say of when to come back.
+    pub hints: Vec<Hint>,
     /// Whether a refusal says to try again at all (`x-should-retry`), if it does.
     pub should_retry: Option<bool>,
     /// What a refusal's form lacks, if anything (`expect.refusal`).

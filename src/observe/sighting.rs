@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::Gaps;
+use super::{Gaps, Hint, RetryAfter};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -26,7 +26,7 @@ impl Attempt {
 /// What one side saw of a request. Both evaluators, live and simulated, say all they know in these.
 ///
 /// For each attempt there is exactly one `Due`; then `Unsent`, or `Sent` followed by exactly one of `Answered`, `Left`
-/// and `Broken` (or none, if the run ended first). `AtProvider` may come any number of times, and `CutOff` after each.
+/// and `Broken` (or none, if the run ended first; or `Unsent`, if this machine could not go through with it). `AtProvider` may come any number of times, and `CutOff` after each.
 /// `Tokens` may come any number of times before the end. A caller that will try again by its own rule says so (`Again`)
 /// before the end of the attempt.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,6 +128,8 @@ pub enum Sighting {
         at: Moment,
         /// Why.
         why: Broken,
+        /// Bytes of the answer's body that had come.
+        read: u64,
     },
 }
 
@@ -214,6 +216,8 @@ pub struct Answer {
     pub status: u16,
     /// The `Retry-After` header, if there is one.
     pub retry_after: Option<RetryAfter>,
+    /// What other headers of a refusal say of when to come back.
+    pub hints: Vec<Hint>,
     /// The `x-should-retry` header, if there is one that says `true` or `false`: whether to try again at all.
     pub should_retry: Option<bool>,
     /// The reason a refusal names for itself, if it names one.
@@ -237,15 +241,6 @@ pub struct Streamed {
     /// Whether its form was not as the API has it, though its content came whole: its end was not marked, or not marked
     /// off, or there were bytes that are no text.
     pub flawed: bool,
-}
-
-/// A `Retry-After` header.
-#[derive(Debug, Clone, PartialEq)]
-pub enum RetryAfter {
-    /// Whole seconds, or a date less the answer's own `Date`.
-    After(Duration),
-    /// Anything else, its first characters.
-    Unreadable(String),
 }
 
 /// What a refusal says of itself.

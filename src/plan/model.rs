@@ -197,7 +197,16 @@ pub enum SenderKind {
 
 impl SenderKind {
     /// Their names in a plan.
-    pub const ALL: [(&'static str, Self); 2] = [("hyper", Self::Hyper), ("reqwest", Self::Reqwest)];
+    pub const ALL: [(&'static str, Self); 2] =
+        [(Self::Hyper.name(), Self::Hyper), (Self::Reqwest.name(), Self::Reqwest)];
+
+    /// Its name in a plan.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Hyper => "hyper",
+            Self::Reqwest => "reqwest",
+        }
+    }
 }
 
 /// How the caller's deadline travels.

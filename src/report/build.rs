@@ -1,14 +1,16 @@
 use std::time::Duration;
 
 use super::{
-    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, Latency, LatencyPart,
-    LoadPart, MemoryPart, NamePart, OfAll, OnsetPart, PlanPart, ProbePart, ProbesPart, RawRefusal, Report,
-    RetryAfterPart, ReturnPart, RunPart, SCHEMA, SaidPart, StreamsPart, Totals, UnsentPart, ValidityPart,
-    WindowPart,
+    CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, GeneratorPart,
+    HintPart, Latency, LatencyPart, LoadPart, MemoryPart, NamePart, OfAll, OnsetPart, PlanPart, ProbePart,
+    ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart, RunPart, SCHEMA, SaidPart, StreamsPart,
+    TextPart, Totals, UnsentPart, ValidityPart, WavePart, WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
-use crate::measure::{Cause, Gauged, Hist, Measures, Memory, Often, Returned, Tally, Window};
+use crate::measure::{
+    Cause, Gauged, Hinted, Hints, Hist, Measures, Memory, Often, Returned, Tally, Texts, Window,
+};
 use crate::observe::Outcome;
 use crate::plan::Plan;
 use crate::units::Moment;
@@ -28,6 +30,8 @@ pub struct RunHeader {
     pub target: String,
     /// How the target's name was looked up, if it has one.
     pub name: Option<NamePart>,
+    /// What sent the load; nothing in virtual time.
+    pub generator: Option<GeneratorPart>,
     /// Why it ended before its time, if it did.
     pub ended_early: Option<String>,
     /// Where the report will be, for the last line.
@@ -66,6 +70,7 @@ impl Report {
                 simulated: header.simulated,
                 insecure: !header.simulated && plan.target.takes_any_certificate(),
                 name: header.name,
+                generator: header.generator,
                 started: header.started,
                 took_s: header.took.as_secs_f64(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -126,6 +131,7 @@ fn failures(measures: &Measures) -> Vec<FailurePart> {
         count: often.count,
         first_s: often.first.as_secs_f64(),
         last_s: often.last.as_secs_f64(),
+        read_bytes: often.read,
     };
     measures.failures.iter().map(part).collect()
 }
@@ -247,6 +253,11 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
         distinct: refusals.distinct() as u64,
         overlong: refusals.overlong,
         marked: refusals.marked,
+        fractional: refusals.fractional,
+        odd: counted(&refusals.odd),
+        conflicting: refusals.hints.conflicting,
+        hints: hints(&refusals.hints),
+        wave: wave(measures),
         busiest_told,
         busiest_back,
         probes: ProbesPart {
@@ -257,6 +268,51 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
         fresh_share: measures.waits.fresh_share(&measures.frame),
         returned: returned(measures),
     }
+}
+
+/// Texts of a server, most frequent first.
+fn counted(texts: &Texts) -> Vec<TextPart> {
+    let mut parts: Vec<_> =
+        texts.iter().map(|(text, count)| TextPart { text: text.to_owned(), count }).collect();
+    parts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text)));
+    if texts.others() > 0 {
+        parts.push(TextPart { text: "others".to_owned(), count: texts.others() });
+    }
+    parts
+}
+
+fn hints(hints: &Hints) -> Vec<HintPart> {
+    let part = |(header, hinted): (&str, &Hinted)| {
+        let millis = |of: Option<u64>| of.map(|millis| millis as f64 / 1e3);
+        HintPart {
+            header: header.to_owned(),
+            count: hinted.count(),
+            min_s: millis(hinted.waits.min()),
+            median_s: millis(hinted.waits.number_at(0.5)),
+            max_s: millis(hinted.waits.max()),
+            past: hinted.past,
+            nothing: hinted.nothing,
+            unknown: counted(&hinted.unknown),
+        }
+    };
+    hints.iter().map(part).collect()
+}
+
+/// The tenth of a window in which most callers came again, if any did.
+fn wave(measures: &Measures) -> Option<WavePart> {
+    let tenths = measures.windows.iter().enumerate().flat_map(|(i, window)| {
+        let [first, again] = &window.tenths;
+        first.iter().zip(again).enumerate().map(move |(n, (first, again))| (i, n as u32, *first, *again))
+    });
+    let width = measures.frame.width / 10;
+    // the first of several that are alike
+    let (i, n, first, again) = tenths.rev().max_by_key(|(.., again)| *again).filter(|(.., n)| *n > 0)?;
+    Some(WavePart {
+        from_s: (measures.frame.begins(i) + width * n).as_secs_f64(),
+        width_s: width.as_secs_f64(),
+        again: u64::from(again),
+        offered: u64::from(first),
+    })
 }
 
 /// The most returned callers a report shows.
@@ -330,6 +386,7 @@ fn windows(measures: &Measures) -> Vec<WindowPart> {
         let of = |outcome| window.arrivals.get(outcome);
         let known = |bytes: crate::units::Bytes| (bytes.get() > 0).then(|| bytes.get());
         let mean = |total: u128| total as f64 / width.as_nanos() as f64;
+        let [first, again] = &window.tenths;
         WindowPart {
             from_s: measures.frame.begins(i).as_secs_f64(),
             width_s: width.as_secs_f64(),
@@ -346,7 +403,12 @@ fn windows(measures: &Measures) -> Vec<WindowPart> {
             attempts: window.attempts,
             goodput: window.goodput,
             sent: window.sent,
-            lag_max_us: micros(window.lag_max),
+            achieved_ratio: (window.offered > 0).then(|| window.sent as f64 / window.offered as f64),
+            offered_tenths: first.to_vec(),
+            again_tenths: if again.iter().any(|n| *n > 0) { again.to_vec() } else { Vec::new() },
+            lag_p50_us: window.lags.at(0.5).map(micros),
+            lag_p99_us: window.lags.at(0.99).map(micros),
+            lag_max_us: micros(window.lags.most()),
             depth_max_requests: window.depth_max.requests,
             depth_max_tokens: window.depth_max.tokens.get(),
             depth_mean_requests: mean(window.depth_time),

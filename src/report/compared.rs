@@ -135,6 +135,8 @@ fn keys(plan: &PlanPart) -> BTreeMap<String, String> {
         seed: _,
         target: _,
         diff: _,
+        // its rows are in `unusual` by their fingerprint
+        trace: _,
         scale,
         arrivals,
         phases,

@@ -32,10 +32,13 @@ fn render(report: &Report, _style: &Style, out: &mut dyn io::Write) -> io::Resul
         writeln!(out, "**⚠️ Warning: {}**\n", escaped(&warning))?;
     }
     let mut points: Vec<_> = sentences::name(report).into_iter().collect();
-    points.extend([sentences::offered(report), sentences::own(report), sentences::requests(report)]);
+    points.push(sentences::offered(report));
+    points.extend(report.plan.trace.as_ref().map(super::TracePart::words));
+    points.extend([sentences::own(report), sentences::requests(report)]);
     points.extend(sentences::failures(report));
     points.extend(sentences::latency(report));
     points.extend(sentences::streams(report));
+    points.extend(sentences::told(report));
     points.extend(sentences::said(report));
     points.iter().try_for_each(|point| writeln!(out, "- {}", escaped(point)))?;
     writeln!(out)?;

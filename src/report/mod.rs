@@ -30,6 +30,7 @@ mod sentences;
 mod table;
 mod tame;
 mod terminal;
+mod trace_part;
 mod unusual;
 mod wait_part;
 
@@ -48,10 +49,11 @@ pub use plan_part::{
 };
 pub use predict::{predict_json, predict_text};
 pub use read::{MOST_BYTES, Unreadable, read};
-pub use run_part::{AddressPart, NamePart, RunPart};
+pub use run_part::{AddressPart, GeneratorPart, NamePart, RunPart};
 pub use schema::schema;
 pub use table::{RoundTable, Table, TableRow};
-pub use wait_part::{ProbePart, ProbesPart, RetryAfterPart, ReturnPart};
+pub use trace_part::{SumPart, TracePart};
+pub use wait_part::{HintPart, ProbePart, ProbesPart, RetryAfterPart, ReturnPart, TextPart, WavePart};
 
 /// Every form of a report, sorted.
 pub const ALL: &[Format] = &[html::FORMAT, json::FORMAT, junit::FORMAT, markdown::FORMAT, terminal::FORMAT];

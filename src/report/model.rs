@@ -69,6 +69,9 @@ pub struct FailurePart {
     pub first_s: f64,
     /// When the last did.
     pub last_s: f64,
+    /// Bytes of their answers' bodies that had come.
+    #[serde(default)]
+    pub read_bytes: u64,
 }
 
 /// The forecast for the event as written, and for what was run.
@@ -364,6 +367,21 @@ pub struct WindowPart {
     pub goodput: u64,
     /// First attempts sent in it.
     pub sent: u64,
+    /// First attempts sent over arrivals due; `null` where none were due.
+    #[serde(default)]
+    pub achieved_ratio: Option<f64>,
+    /// Arrivals due in each tenth of it.
+    #[serde(default)]
+    pub offered_tenths: Vec<u32>,
+    /// Attempts of callers who came again, and copies, due in each tenth of it; empty where there were none.
+    #[serde(default)]
+    pub again_tenths: Vec<u32>,
+    /// Half of those due in it were sent no later; rounded up by at most an eighth.
+    #[serde(default)]
+    pub lag_p50_us: Option<u64>,
+    /// 99 in a hundred were sent no later; rounded up by at most an eighth.
+    #[serde(default)]
+    pub lag_p99_us: Option<u64>,
     /// The most one was sent late.
     pub lag_max_us: u64,
     /// The deepest the queue stood.

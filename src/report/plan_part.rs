@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::unusual;
+use super::{TracePart, unusual};
 use crate::admission::Config;
 use crate::plan::{CheckOverride, Limit, Plan, TargetKind, Tolerance};
 use crate::units::plain_duration;
@@ -23,6 +23,9 @@ pub struct PlanPart {
     pub scale: String,
     /// The arrival process.
     pub arrivals: String,
+    /// The trace it plays; left out where it plays none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TracePart>,
     /// The phases as they were run.
     pub phases: Vec<PhasePart>,
     /// The classes of requests.
@@ -178,6 +181,7 @@ impl PlanPart {
             seed: plan.load.seed,
             scale: plan.scale.to_string(),
             arrivals: plan.load.arrivals.name().to_owned(),
+            trace: TracePart::of(plan),
             phases: phases.collect(),
             requests: requests.collect(),
             provider: ProviderPart {

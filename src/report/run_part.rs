@@ -23,11 +23,27 @@ pub struct RunPart {
     /// How the target's name was looked up; left out where it was given by its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<NamePart>,
+    /// What sent the load; left out of a run in virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator: Option<GeneratorPart>,
     /// Why it ended before its time, if it did.
     pub ended_early: Option<String>,
     /// Where the report is; not written into it.
     #[serde(skip)]
     pub path: Option<String>,
+}
+
+/// What sent the load, and how exactly it can.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GeneratorPart {
+    /// The sender: `hyper` or `reqwest`.
+    pub sender: String,
+    /// How the sending thread was scheduled: `real-time`, or its nice value.
+    pub scheduling: String,
+    /// The resolution of the timer that wakes it.
+    pub timer_resolution_ns: u64,
+    /// How long a wake-up waits for others to fall due; `null` where each has its own.
+    pub grain_us: Option<u64>,
 }
 
 /// How the target's name was looked up.

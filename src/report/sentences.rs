@@ -1,7 +1,7 @@
 //! What every form says in the same words.
 
-use super::{AddressPart, CheckPart, Distribution, Report};
-use crate::check::words::{number, seconds, thousands};
+use super::{AddressPart, CheckPart, Distribution, HintPart, Report, TextPart};
+use crate::check::words::{number, seconds, thousands, times};
 use crate::check::{RunVerdict, Verdict};
 use crate::units::Bytes;
 
@@ -61,12 +61,7 @@ pub(super) fn name(report: &Report) -> Option<String> {
     let name = report.run.name.as_ref()?;
     let when = match name.every_s {
         None => "pinned to its addresses at the start".to_owned(),
-        Some(every) => format!(
-            "looked up {} {}, every {} at most",
-            thousands(name.lookups),
-            if name.lookups == 1 { "time" } else { "times" },
-            seconds(every)
-        ),
+        Some(every) => format!("looked up {}, every {} at most", times(name.lookups), seconds(every)),
     };
     let answers = |part: &AddressPart| format!("{} answered {}", part.address, thousands(part.answers));
     let shown: Vec<_> = name.addresses.iter().map(answers).collect();
@@ -104,11 +99,17 @@ pub(super) fn own(report: &Report) -> String {
     format!("{lag}, {}, {}{state}", count(validity.unsent, "unsent"), count(validity.unjoined, "unjoined"))
 }
 
-/// The busiest second.
+/// The busiest second, and what sent it.
 pub(super) fn busiest(report: &Report) -> String {
     let load = &report.load;
+    let by = report.run.generator.as_ref().map_or_else(String::new, |by| {
+        let grain = by.grain_us.map_or_else(String::new, |us| {
+            format!(", one wake-up for all due within {}", seconds(us as f64 / 1e6))
+        });
+        format!(", by {} ({}; timer of {} ns{grain})", by.sender, by.scheduling, by.timer_resolution_ns)
+    });
     format!(
-        "busiest second {} due, {} sent",
+        "busiest second {} due, {} sent{by}",
         number(load.busiest_planned_per_s),
         number(load.busiest_sent_per_s)
     )
@@ -144,19 +145,71 @@ pub(super) fn failures(report: &Report) -> impl Iterator<Item = String> {
     let failed = report.failures.iter().map(|failure| {
         let (first, last) = (seconds(failure.first_s), seconds(failure.last_s));
         let when = if failure.count == 1 { format!("at {first}") } else { format!("from {first} to {last}") };
-        format!("{} failed: {}, {when}", thousands(failure.count), failure.cause)
+        let read = match failure.read_bytes {
+            0 => String::new(),
+            bytes => format!(", after {} of their bodies", Bytes::new(bytes)),
+        };
+        format!("{} failed: {}, {when}{read}", thousands(failure.count), failure.cause)
     });
     attempts(report).into_iter().chain(failed)
 }
 
-/// Attempts and what they are of the arrivals; `None` where nobody tries again by itself.
+/// Attempts, what they are of the arrivals, and how many came again at once; `None` where nobody tries again by itself.
 fn attempts(report: &Report) -> Option<String> {
     let t = &report.totals;
     let retries = report.plan.unusual.keys().any(|key| key.ends_with(".on_refusal"));
     (retries && t.offered > 0).then(|| {
         let each = t.attempts as f64 / t.offered as f64;
-        format!("{} attempts in all, {each:.2} for each arrival", thousands(t.attempts))
+        let wave = report.retry_after.wave.map_or_else(String::new, |wave| {
+            format!(
+                "; at most {} came again within {}, at {}, beside {} arrivals",
+                thousands(wave.again),
+                seconds(wave.width_s),
+                seconds(wave.from_s),
+                thousands(wave.offered)
+            )
+        });
+        format!("{} attempts in all, {each:.2} for each arrival{wave}", thousands(t.attempts))
     })
+}
+
+/// What of when to come back was told in another form, or by other headers than `Retry-After`.
+pub(super) fn told(report: &Report) -> Vec<String> {
+    let told = &report.retry_after;
+    let texts = |all: &[TextPart]| {
+        let text = |part: &TextPart| format!("`{}` {}", part.text, times(part.count));
+        all.iter().map(text).collect::<Vec<_>>().join(", ")
+    };
+    let odd = (!told.odd.is_empty()).then(|| format!("Retry-After in another form: {}", texts(&told.odd)));
+    let conflicting = (told.conflicting > 0).then(|| {
+        let count = thousands(told.conflicting);
+        let they = if told.conflicting == 1 { "refusal promises" } else { "refusals promise" };
+        format!("{count} {they} two times, in Retry-After and in retry-after-ms")
+    });
+    let hint = |hint: &HintPart| {
+        let waits = match (hint.min_s, hint.median_s, hint.max_s) {
+            (Some(least), _, Some(most)) if least == most => Some(seconds(least)),
+            (Some(least), Some(median), Some(most)) => {
+                Some(format!("{} to {}, {} in the median", seconds(least), seconds(most), seconds(median)))
+            }
+            _ => None,
+        };
+        let count = |count: u64, what: &str| (count > 0).then(|| format!("{what} {}", times(count)));
+        let parts = [
+            waits,
+            count(hint.past, "a moment that had passed"),
+            count(hint.nothing, "nothing"),
+            (!hint.unknown.is_empty()).then(|| texts(&hint.unknown)),
+        ];
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        format!("{} ({}) says {}", hint.header, times(hint.count), parts.join("; "))
+    };
+    let rule = (!told.hints.is_empty()).then(|| {
+        "such headers are read so: a whole number from 1,000,000,000 on is a moment since 1970 (from \
+         1,000,000,000,000 on in milliseconds), a smaller one seconds"
+            .to_owned()
+    });
+    odd.into_iter().chain(conflicting).chain(told.hints.iter().map(hint)).chain(rule).collect()
 }
 
 /// What the target says of itself next to what was seen, one sentence a gauge.
@@ -310,6 +363,7 @@ mod tests {
         assert!(failures(&report).all(|sentence| !sentence.contains("attempts")));
         report.plan.unusual.insert("requests.ask.on_refusal".into(), "Retry".into());
         (report.totals.attempts, report.totals.offered) = (1_500, 1_000);
+        report.retry_after.wave = None;
         assert_eq!(failures(&report).next().unwrap(), "1,500 attempts in all, 1.50 for each arrival");
     }
 }

@@ -63,6 +63,9 @@ fn load(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
         lines.item("  target", Colour::None, HEAD, &name)?;
     }
     lines.item("  load", Colour::None, HEAD, &sentences::offered(report))?;
+    if let Some(trace) = &report.plan.trace {
+        lines.item("", Colour::None, HEAD, &trace.words())?;
+    }
     lines.item("", Colour::None, HEAD, &sentences::own(report))?;
     lines.item("", Colour::None, HEAD, &sentences::busiest(report))
 }
@@ -74,11 +77,12 @@ fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     }
     let times = [sentences::latency(report), sentences::streams(report)];
     times.iter().flatten().try_for_each(|line| lines.item("", Colour::None, HEAD, line))?;
-    let heads = std::iter::once("  metrics").chain(std::iter::repeat(""));
-    sentences::said(report)
-        .iter()
-        .zip(heads)
-        .try_for_each(|(said, head)| lines.item(head, Colour::None, HEAD, said))
+    let sections = [("  told", sentences::told(report)), ("  metrics", sentences::said(report))];
+    for (head, said) in &sections {
+        let heads = std::iter::once(*head).chain(std::iter::repeat(""));
+        said.iter().zip(heads).try_for_each(|(said, head)| lines.item(head, Colour::None, HEAD, said))?;
+    }
+    Ok(())
 }
 
 /// One line for a check; three for one that failed: what happened, what was promised, where to look.

@@ -12,6 +12,7 @@ use crate::plan::{Plan, TargetKind};
 use crate::units::{Bytes, Moment};
 
 mod answers;
+mod told;
 
 pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Report {
     let forecast = Forecast::of(plan);
@@ -24,6 +25,7 @@ pub(super) fn report(plan: &Plan, measures: &Measures, interrupted: bool) -> Rep
         took: Duration::from_millis(25_400),
         target: "the embedded gateway".into(),
         name: None,
+        generator: None,
         ended_early: interrupted.then(|| "ended by Ctrl-C".into()),
         path: Some("reports/smoke/20261130-071502/report.json".into()),
     };
@@ -292,8 +294,20 @@ pub(super) fn hostile() -> Report {
     report.run.ended_early = Some(nasty.to_owned());
     report.refusals[0].headers.push((nasty.to_owned(), nasty.to_owned()));
     report.refusals[0].body = nasty.to_owned();
-    let part = FailurePart { cause: nasty.to_owned(), count: 2, first_s: 1.0, last_s: 2.0 };
+    let part = FailurePart { cause: nasty.to_owned(), count: 2, first_s: 1.0, last_s: 2.0, read_bytes: 5 };
     report.failures.push(part);
+    let text = TextPart { text: nasty.to_owned(), count: 1 };
+    report.retry_after.odd.push(text.clone());
+    report.retry_after.hints.push(HintPart {
+        header: nasty.to_owned(),
+        count: 2,
+        min_s: Some(1.0),
+        median_s: Some(1.0),
+        max_s: Some(1.0),
+        past: 0,
+        nothing: 0,
+        unknown: vec![text],
+    });
     report
 }
 

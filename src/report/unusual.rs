@@ -76,9 +76,8 @@ fn transport(plan: &Plan, keys: &mut BTreeMap<String, String>) {
         let most = connections.map_or_else(|| "as needed".to_owned(), |most| most.to_string());
         keys.insert("target.request.http".to_owned(), format!("2: {streams} streams, connections {most}"));
     }
-    let sender = SenderKind::ALL.iter().find(|(_, kind)| *kind == transport.sender);
-    if let Some((name, _)) = sender.filter(|_| transport.sender != SenderKind::default()) {
-        keys.insert("target.request.sender".to_owned(), (*name).to_owned());
+    if transport.sender != SenderKind::default() {
+        keys.insert("target.request.sender".to_owned(), transport.sender.name().to_owned());
     }
 }
 

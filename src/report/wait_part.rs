@@ -24,6 +24,21 @@ pub struct RetryAfterPart {
     /// Of these, those that say not to try again (`x-should-retry: false`).
     #[serde(default)]
     pub marked: u64,
+    /// Of those announced, those with a fraction of a second.
+    #[serde(default)]
+    pub fractional: u64,
+    /// What was sent that has not the standard's form, and how often.
+    #[serde(default)]
+    pub odd: Vec<TextPart>,
+    /// Refusals whose `Retry-After` and `retry-after-ms` promise times a second or more apart.
+    #[serde(default)]
+    pub conflicting: u64,
+    /// What other headers said of when to come back.
+    #[serde(default)]
+    pub hints: Vec<HintPart>,
+    /// The tenth of a window in which most callers came again, if any did.
+    #[serde(default)]
+    pub wave: Option<WavePart>,
     /// The most refusals that announced a time in one window.
     #[serde(default)]
     pub busiest_told: u64,
@@ -73,4 +88,49 @@ pub struct ProbePart {
     pub kept: u64,
     /// The lower end of the 95 % interval of their share.
     pub at_least_share: Option<f64>,
+}
+
+/// A text a server sent, and how often.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TextPart {
+    /// Its first characters.
+    pub text: String,
+    /// How often it came.
+    pub count: u64,
+}
+
+/// What a header other than `Retry-After` said of when to come back. A whole number from 1,000,000,000 on is a moment (in
+/// seconds since 1970, from 1,000,000,000,000 on in milliseconds), a smaller one a number of seconds; `retry-after-ms` is
+/// in milliseconds. Moments are held against the answer's own `Date`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HintPart {
+    /// Its name.
+    pub header: String,
+    /// How many refusals had it.
+    pub count: u64,
+    /// The shortest wait it told, rounded up to a millisecond.
+    pub min_s: Option<f64>,
+    /// The median.
+    pub median_s: Option<f64>,
+    /// The longest.
+    pub max_s: Option<f64>,
+    /// How often it named a moment that had passed.
+    pub past: u64,
+    /// How often it said nothing: a -1, or the reset of a limit that is -1.
+    pub nothing: u64,
+    /// What else it said, as it was sent, and how often.
+    pub unknown: Vec<TextPart>,
+}
+
+/// The tenth of a window in which most callers came again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WavePart {
+    /// Where it begins, in seconds into the run.
+    pub from_s: f64,
+    /// How long it is.
+    pub width_s: f64,
+    /// How many came again in it (copies of requests among them).
+    pub again: u64,
+    /// Arrivals due in it.
+    pub offered: u64,
 }

@@ -23,6 +23,7 @@ pub(super) fn refusal(expect: &Refusal, reason: Reason, told: Told) -> (Answer, 
     let answer = Answer {
         status: if scarce == told.mixed { 429 } else { 503 },
         retry_after,
+        hints: Vec::new(),
         should_retry: told.should_retry,
         reason: (!told.shapeless).then_some(reason),
         usable: false,

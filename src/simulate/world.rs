@@ -338,7 +338,7 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
                 self.read(attempt, flow);
                 self.relay(id, &told_of(502, None, None));
                 self.open.remove(id.0);
-                (self.see)(Sighting::Broken { attempt, at: self.now, why: observe::Broken::Cut });
+                (self.see)(Sighting::Broken { attempt, at: self.now, why: observe::Broken::Cut, read: 0 });
             }
             _ => self.fails(id, 502),
         }
@@ -367,7 +367,15 @@ impl<'a, See: FnMut(Sighting)> World<'a, See> {
         let Some(open) = self.open.remove(id.0).filter(|open| open.here) else { return };
         if matches!(self.plan.requests.class(open.class).on_refusal, OnRefusal::Retry(_)) {
             let status = Some(answer.status);
-            let signs = Signs { status, refused: true, timed_out: false, told, hint: told, should_retry };
+            let signs = Signs {
+                status,
+                refused: true,
+                timed_out: false,
+                told,
+                hint: told,
+                loose: told,
+                should_retry,
+            };
             self.comes_back(&open, signs);
         } else if reason != Reason::Expired && self.comes_once(open.class, open.attempt) {
             self.invite(&open, told);
@@ -446,6 +454,7 @@ const fn whole(streamed: Option<Streamed>) -> Answer {
     Answer {
         status: 200,
         retry_after: None,
+        hints: Vec::new(),
         should_retry: None,
         reason: None,
         usable: true,

@@ -66,12 +66,16 @@ pub fn plain_duration(span: Duration) -> String {
 }
 
 /// Prints a duration as the plan would write it, with at most three significant parts of the largest unit:
-/// `25 s`, `4.52 s`, `300 ms`, `2 min 14 s`, `4 h 52 min`.
+/// `25 s`, `4.52 s`, `300 ms`, `2 min 14 s`, `4 h 52 min`, `2 d 7 h 5 min`.
 pub fn show_duration(span: Duration) -> String {
     let nanos = span.as_nanos();
     let secs = span.as_secs_f64();
     if nanos == 0 {
         return "0 s".into();
+    }
+    if secs >= 172_800.0 {
+        let minutes = (secs / 60.0).round() as u64;
+        return format!("{} d {} h {} min", minutes / 1_440, minutes / 60 % 24, minutes % 60);
     }
     if secs >= 7_200.0 {
         let minutes = (secs / 60.0).round() as u64;
@@ -135,5 +139,7 @@ mod tests {
         assert_eq!(show(134_000), "2 min 14 s");
         assert_eq!(show(120_000), "2 min");
         assert_eq!(show(17_520_000), "4 h 52 min");
+        assert_eq!(show(129_600_000), "36 h 0 min");
+        assert_eq!(show(198_300_000), "2 d 7 h 5 min");
     }
 }

@@ -38,6 +38,7 @@ pub(crate) fn simulated(plan: &Plan) -> Report {
         took: Duration::ZERO,
         target: "the embedded gateway".into(),
         name: None,
+        generator: None,
         ended_early: None,
         path: None,
     };

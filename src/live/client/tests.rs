@@ -80,6 +80,11 @@ impl Played {
 }
 
 fn play(plan: &Plan, url: &str) -> Played {
+    play_beside(plan, url, std::future::pending())
+}
+
+/// The same, and the thread that sends does something else, too.
+fn play_beside(plan: &Plan, url: &str, ping: impl Future<Output = ()> + Send + 'static) -> Played {
     let clock = Clock::start();
     let start = clock.now() + Duration::from_millis(20);
     let (out, seen) = mpsc::channel();
@@ -91,7 +96,7 @@ fn play(plan: &Plan, url: &str) -> Played {
     let pacer = Pacer::new(Schedule::new(&plan.load, &plan.requests), &plan.load, start);
     let (_quit, quitting) = watch::channel(false);
     let ends = pacing::Ends { returns: coming, out };
-    let client = super::start(Arc::clone(&callers), pacer, ends, quitting, std::future::pending()).unwrap();
+    let client = super::start(Arc::clone(&callers), pacer, ends, quitting, ping).unwrap();
     client.join().unwrap().unwrap();
     let evidence = callers.take_evidence();
     assert_eq!(callers.open(), 0);
@@ -211,10 +216,11 @@ fn what_breaks_is_told_apart() {
     let server = Server::start(|request| {
         let id = header(request, "x-request-id")?;
         let seq: u64 = id.split('-').nth(2)?.parse().ok()?;
-        match seq % 4 {
+        match seq % 5 {
             0 => Some(String::new()),
-            1 => Some("HTTP/1.1 200 OK\r\ncontent-length: 500\r\n\r\nhalf".into()),
-            2 => Some("220 mail.example ESMTP\r\n\r\n".into()),
+            1 => Some("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nbytes".into()),
+            2 => Some("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbytes\r\n".into()),
+            3 => Some("220 mail.example ESMTP\r\n\r\n".into()),
             _ => Some(http("200 OK", "", &"x".repeat(LARGEST + 1))),
         }
     });
@@ -225,8 +231,20 @@ fn what_breaks_is_told_apart() {
         plan.target.request.transport.sender = kind;
         let played = play(&plan, &server.url);
         assert_eq!(played.sent(), 40, "{name}");
-        assert_eq!((played.broken(Broken::Closed), played.broken(Broken::TooLarge)), (10, 10), "{name}");
-        assert_eq!(played.broken(Broken::Cut), 20, "{name}: half an answer, and something that is no answer");
+        assert_eq!((played.broken(Broken::Closed), played.broken(Broken::TooLarge)), (8, 8), "{name}");
+        assert_eq!(
+            played.broken(Broken::Cut),
+            24,
+            "{name}: parts of answers, and something that is no answer"
+        );
+        // what had come of each is known
+        let mut bytes = BTreeMap::new();
+        for sighting in &played.sightings {
+            if let Sighting::Broken { why: Broken::Cut, read, .. } = sighting {
+                *bytes.entry(*read).or_default() += 1;
+            }
+        }
+        assert_eq!(bytes, BTreeMap::from([(0, 8), (5, 16)]), "{name}");
     }
 }
 

@@ -16,7 +16,7 @@ use reqwest::Url;
 
 use super::connect::Route;
 use super::names::{Names, Peer};
-use super::pool::{Bounds, Pool, Turn};
+use super::pool::{Bounds, Haste, Pool, Turn};
 use super::two::{self, Line};
 use super::{AT_ONCE, Outgoing, Reply, Rest as AnyRest};
 use crate::live::body::Stamped;
@@ -100,6 +100,7 @@ impl Sender {
         request: &TargetRequest,
         open: u64,
         names: Arc<Names>,
+        (clock, haste): (Clock, Arc<Haste>),
     ) -> Result<Self, LiveError> {
         let unusable = |_| LiveError::Request(format!("`{url}` is no address a request can be sent to"));
         let whole: Uri = url.as_str().parse().map_err(unusable)?;
@@ -118,7 +119,7 @@ impl Sender {
         };
         Ok(Self(Arc::new(Inner {
             route: Route::new(url, request, names)?,
-            pool: Pool::new(bounds),
+            pool: Pool::new(bounds, haste),
             host: HeaderValue::from_str(authority).map_err(bad_host)?,
             uri: match http {
                 Http::One => Uri::from(
@@ -127,7 +128,7 @@ impl Sender {
                 Http::Two { .. } => whole,
             },
             http,
-            clock: Clock::start(),
+            clock,
         })))
     }
 
@@ -166,11 +167,6 @@ impl Sender {
             Http::Two { .. } => *request.version_mut() = Version::HTTP_2,
         }
         Box::new(request)
-    }
-
-    /// The thread that sends has nothing to do.
-    pub(super) fn rest(&self) {
-        self.0.pool.rest(self.0.clock.now());
     }
 
     /// A place on a connection that stands.

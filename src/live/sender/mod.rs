@@ -9,9 +9,9 @@ use bytes::Bytes;
 use http::HeaderMap;
 use reqwest::Url;
 
-use super::LiveError;
 use super::body::Stamped;
 use super::trouble::Trouble;
+use super::{Clock, LiveError};
 use crate::plan::{SenderKind, TargetRequest};
 
 mod by_hyper;
@@ -27,12 +27,15 @@ const AT_ONCE: usize = 64;
 
 pub use names::Looked;
 use names::Names;
+use pool::Haste;
 
 /// The sender of a run, with its connections.
 #[derive(Debug)]
 pub(super) struct Sender {
     by: By,
     names: Arc<Names>,
+    clock: Clock,
+    haste: Arc<Haste>,
 }
 
 /// What it sends with.
@@ -81,11 +84,15 @@ impl Sender {
     /// The same, to a host whose addresses `names` knows.
     fn to(url: Url, request: &TargetRequest, open: u64, names: Arc<Names>) -> Result<Self, LiveError> {
         let known = Arc::clone(&names);
+        let (clock, haste) = (Clock::start(), Arc::<Haste>::default());
         let by = match request.transport.sender {
             SenderKind::Reqwest => By::Reqwest(by_reqwest::Sender::new(url, request, open, known)?),
-            SenderKind::Hyper => By::Hyper(by_hyper::Sender::new(&url, request, open, known)?),
+            SenderKind::Hyper => {
+                let haste = (clock, Arc::clone(&haste));
+                By::Hyper(by_hyper::Sender::new(&url, request, open, known, haste)?)
+            }
         };
-        Ok(Self { by, names })
+        Ok(Self { by, names, clock, haste })
     }
 
     /// How the target's name was looked up, and which of its addresses have answered; nothing if it has no name.
@@ -95,9 +102,12 @@ impl Sender {
 
     /// The thread that sends has nothing to do. One that never says so is slow itself, and is to open few connections.
     pub(super) fn rest(&self) {
-        if let By::Hyper(sender) = &self.by {
-            sender.rest();
-        }
+        self.haste.rest(self.clock.now());
+    }
+
+    /// Whether the thread that sends has long had something to do: who still waits to be sent waits for it.
+    pub(super) fn is_behind(&self) -> bool {
+        self.haste.is_behind(self.clock.now())
     }
 
     /// Sends one request and reads the head of its answer. Dropping the future, or the reply, abandons the request:

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -34,12 +34,30 @@ pub(super) struct Bounds {
     pub(super) idle_for: Duration,
 }
 
+/// Whether the sending thread keeps up.
+#[derive(Debug, Default)]
+pub(super) struct Haste {
+    /// When it last had nothing to do, in nanoseconds.
+    rested: AtomicU64,
+}
+
+impl Haste {
+    /// It has nothing to do.
+    pub(super) fn rest(&self, now: Moment) {
+        self.rested.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Whether it has long had something to do.
+    pub(super) fn is_behind(&self, now: Moment) -> bool {
+        now.since(Moment::from_nanos(self.rested.load(Ordering::Relaxed))) > BUSY_AFTER
+    }
+}
+
 /// The places of a sender.
 #[derive(Debug)]
 pub(super) struct Pool<P> {
     bounds: Bounds,
-    /// When the sending thread last had nothing to do, in nanoseconds.
-    rested: AtomicU64,
+    haste: Arc<Haste>,
     state: Mutex<State<P>>,
 }
 
@@ -62,20 +80,15 @@ pub(super) enum Turn<P> {
 }
 
 impl<P> Pool<P> {
-    pub(super) fn new(bounds: Bounds) -> Self {
+    pub(super) fn new(bounds: Bounds, haste: Arc<Haste>) -> Self {
         let state = State { free: VecDeque::new(), waiting: VecDeque::new(), opening: 0, open: 0 };
-        Self { bounds, rested: AtomicU64::new(0), state: Mutex::new(state) }
-    }
-
-    /// The sending thread has nothing to do.
-    pub(super) fn rest(&self, now: Moment) {
-        self.rested.store(now.as_nanos(), Ordering::Relaxed);
+        Self { bounds, haste, state: Mutex::new(state) }
     }
 
     /// How many connections may be opened at once.
     fn at_once(&self, now: Moment) -> usize {
-        let rested = Moment::from_nanos(self.rested.load(Ordering::Relaxed));
-        if now.since(rested) > BUSY_AFTER { WHILE_BUSY.min(self.bounds.opening) } else { self.bounds.opening }
+        let behind = self.haste.is_behind(now);
+        if behind { WHILE_BUSY.min(self.bounds.opening) } else { self.bounds.opening }
     }
 
     fn state(&self) -> MutexGuard<'_, State<P>> {
@@ -173,9 +186,8 @@ mod tests {
     use crate::observe::Broken;
 
     fn pool(places: usize, connections: usize) -> Pool<u32> {
-        let pool = Pool::new(Bounds { places, connections, opening: 8, idle_for: Duration::from_secs(3) });
-        pool.rest(Moment::ZERO);
-        pool
+        let bounds = Bounds { places, connections, opening: 8, idle_for: Duration::from_secs(3) };
+        Pool::new(bounds, Arc::default())
     }
 
     fn waits(turn: Turn<u32>) -> (oneshot::Receiver<Result<u32, Trouble>>, bool) {
@@ -239,7 +251,7 @@ mod tests {
         };
         let late = Moment::from_millis(50);
         assert_eq!(opened(late), WHILE_BUSY);
-        pool.rest(late);
+        pool.haste.rest(late);
         assert_eq!(opened(late), 8 - WHILE_BUSY, "rested: the network is what is slow");
     }
 

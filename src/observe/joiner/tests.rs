@@ -47,6 +47,7 @@ impl Bench {
         let answer = Answer {
             status,
             retry_after: None,
+            hints: Vec::new(),
             should_retry: None,
             reason,
             usable: status == 200,
@@ -67,6 +68,20 @@ impl Bench {
 /// Tokens that were spared since this was last asked.
 fn spared(bench: &mut Bench) -> Tokens {
     bench.joiner.take_spared().iter().map(|spared| spared.tokens).sum()
+}
+
+/// This machine ran out of memory while it wrote, or while it read the answer: not sent, whatever had been said before.
+#[test]
+fn what_our_own_machine_could_not_go_through_with_was_not_sent() {
+    let mut bench = Bench::new();
+    bench.send(0, 10);
+    bench.provider(0, 20, 1_020);
+    let (attempt, at) = (attempt(0), Moment::from_millis(30));
+    bench.see(&Sighting::Unsent { attempt, at, why: crate::observe::Unsent::Exhausted });
+    let record = bench.ended.last().unwrap();
+    assert_eq!((record.outcome, record.broken, record.status), (Outcome::Unsent, None, None));
+    let gauge = bench.joiner.gauge();
+    assert_eq!((gauge.outstanding, gauge.depth.requests, gauge.ghosts), (0, 0, 1));
 }
 
 #[test]
@@ -177,6 +192,7 @@ fn a_refusal_without_its_mark_is_a_failure() {
         let answer = Answer {
             status: 503,
             retry_after: None,
+            hints: Vec::new(),
             should_retry: None,
             reason: None,
             usable: false,

@@ -44,6 +44,7 @@ pub(super) fn facts(report: &Report) -> Markup {
             li { b { "the run" } span { (sentences::own(report)) "; " (sentences::busiest(report)) } }
             @if let Some(name) = sentences::name(report) { li { b { "target" } span { (name) } } }
             li { b { "load" } span { (sentences::offered(report)) } }
+            @if let Some(trace) = &report.plan.trace { li { b { "trace" } span { (trace.words()) } } }
             li { b { "requests" } span { (sentences::requests(report)) } }
             @for failure in sentences::failures(report) { li { b { "failed" } span { (failure) } } }
             @if let Some(latency) = sentences::latency(report) { li { b { "latency" } span { (latency) } } }

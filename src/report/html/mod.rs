@@ -98,6 +98,7 @@ fn body(report: &Report, running: Option<Running>) -> Markup {
         (over_time::strip(&times))
         (over_time::depth(report, &times))
         (over_time::load(report, &times))
+        (over_time::waves(report, &times))
         h2 { "Checks" }
         (checks::cards(report, running.is_some()))
         (waits::section(report))

@@ -129,6 +129,35 @@ pub(super) fn load(report: &Report, times: &Times<'_>) -> Markup {
     .render()
 }
 
+/// How many fell due together: arrivals beside callers who came again, where any did.
+pub(super) fn waves(report: &Report, times: &Times<'_>) -> Markup {
+    let Some(wave) = report.retry_after.wave else { return html! {} };
+    let line = |name, class, value| Series { name, class, value, area: false };
+    fn tenth(counts: &[u32]) -> Option<u64> {
+        counts.iter().max().map(|most| u64::from(*most))
+    }
+    Chart {
+        id: "waves",
+        title: "Due together: arrivals and callers who came again",
+        about: format!(
+            "The most that were due within {}. {} came again together at {}, the most there were.",
+            seconds(wave.width_s),
+            thousands(wave.again),
+            seconds(wave.from_s)
+        ),
+        times,
+        series: vec![
+            line("arrivals, most", "quiet", |b| most(b, |w| tenth(&w.offered_tenths))),
+            line("came again, most", "alt", |b| most(b, |w| tenth(&w.again_tenths))),
+        ],
+        levels: Vec::new(),
+        mark: None,
+        show: requests,
+        small: true,
+    }
+    .render()
+}
+
 /// Memory against its ceiling.
 pub(super) fn memory(report: &Report, times: &Times<'_>) -> Markup {
     let memory = &report.memory;
@@ -177,6 +206,7 @@ pub(super) fn lag(report: &Report, times: &Times<'_>) -> Markup {
         times,
         series: vec![
             line("lag, most", "main", |b| most(b, |w| Some(w.lag_max_us))),
+            line("lag, p99", "alt", |b| most(b, |w| w.lag_p99_us)),
             line("ping, slowest", "quiet", |b| most(b, |w| w.ping_max_us)),
         ],
         levels: vec![Level {

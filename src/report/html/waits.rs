@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
-use super::super::{ProbePart, Report};
+use super::super::{ProbePart, Report, sentences};
 use super::chart::{short, steps};
+use super::over_time::capitalised;
 use crate::check::words::{percent, seconds, thousands};
 
 /// Grid of the picture: callers that fall together are drawn once.
@@ -27,6 +28,7 @@ pub(super) fn section(report: &Report) -> Markup {
         } @else {
             div.two { (picture(report)) (numbers(report)) }
         }
+        @for told in sentences::told(report) { p { (capitalised(&told)) "." } }
     }
 }
 
@@ -104,6 +106,7 @@ fn numbers(report: &Report) -> Markup {
         ("refusals with a time", thousands(told.announced)),
         ("without the header", thousands(told.missing)),
         ("not to be read", thousands(told.unparseable)),
+        ("with a fraction of a second", thousands(told.fractional)),
         ("shortest announced", announced(told.min_s)),
         ("median", announced(told.median_s)),
         ("longest", announced(told.max_s)),

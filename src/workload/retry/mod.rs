@@ -30,10 +30,12 @@ pub struct Signs {
     pub refused: bool,
     /// Whether it was its patience that ended.
     pub timed_out: bool,
-    /// A `Retry-After` of the standard's form: whole seconds, or a date.
+    /// A `Retry-After` in whole seconds, with a fraction of one (no standard, but plain), or a date.
     pub told: Option<Duration>,
-    /// What SDKs read: `retry-after-ms`, else seconds that may have a fraction, else a date.
+    /// What SDKs of Python read: `retry-after-ms`, else seconds that may have a fraction, else a date.
     pub hint: Option<Duration>,
+    /// The same by who takes a text for the number it begins with.
+    pub loose: Option<Duration>,
     /// `x-should-retry`, if it is there.
     pub should_retry: Option<bool>,
 }
@@ -57,6 +59,8 @@ pub struct Sdk {
     pub about: &'static str,
     /// The longest wait it keeps: told to wait longer it gives up, or comes early.
     pub keeps: Duration,
+    /// The headers in which it says how long it waits for an answer, in whole seconds.
+    pub timeout_headers: &'static [&'static str],
     /// What it does after an attempt, as long as it has attempts left.
     pub next: fn(&Signs) -> Next,
 }
@@ -133,11 +137,11 @@ impl Retry {
         }
     }
 
-    /// The name of the SDK it does as.
-    pub const fn sdk(&self) -> Option<&'static str> {
+    /// The SDK it does as.
+    pub const fn sdk(&self) -> Option<&'static Sdk> {
         match self.manner {
             Manner::Own(_) => None,
-            Manner::Like(sdk) => Some(sdk.name),
+            Manner::Like(sdk) => Some(sdk),
         }
     }
 }

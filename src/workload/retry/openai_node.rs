@@ -1,5 +1,5 @@
 //! As openai-node 7: a wait of up to 60 s is kept exactly, also one of nothing; told to wait longer it takes its own
-//! backoff instead, and so comes early.
+//! backoff instead, and so comes early. What follows a number, as in `5s`, it does not look at.
 
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ pub(super) const SDK: Sdk = Sdk {
     name: "openai-node",
     about: "two retries; keeps a Retry-After from 0 to 60 s, comes early beyond it",
     keeps: MOST,
+    timeout_headers: &["x-stainless-timeout"],
     next,
 };
 
@@ -18,5 +19,5 @@ fn next(signs: &Signs) -> Next {
     if !signs.should_retry.unwrap_or_else(|| is_transient(signs.status)) {
         return Next::GiveUp;
     }
-    signs.hint.filter(|hint| *hint <= MOST).map_or(Next::Backoff, Next::Wait)
+    signs.loose.filter(|hint| *hint <= MOST).map_or(Next::Backoff, Next::Wait)
 }

@@ -9,6 +9,7 @@ pub(super) const SDK: Sdk = Sdk {
     name: "openai-python",
     about: "two retries; keeps a Retry-After up to 120 s, gives up beyond it",
     keeps: MOST,
+    timeout_headers: &["x-stainless-read-timeout"],
     next,
 };
 

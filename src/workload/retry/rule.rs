@@ -37,8 +37,7 @@ impl Rule {
             return None;
         }
         let jitter = self.jitter.get() * draw;
-        // a fraction of a second is no standard, but it is plain what it means
-        match (self.honour, signs.told.or(signs.hint)) {
+        match (self.honour, signs.told) {
             (Honour::UpTo(most), Some(told)) if told > most => return None,
             (Honour::Always | Honour::UpTo(_), Some(told)) => return Some(longer(told, jitter)),
             (Honour::Never, _) | (_, None) => {}

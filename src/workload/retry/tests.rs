@@ -19,7 +19,7 @@ fn sdk(name: &str) -> Retry {
 }
 
 fn refused(status: u16, told: Option<Duration>) -> Signs {
-    Signs { status: Some(status), refused: true, told, hint: told, ..Signs::default() }
+    Signs { status: Some(status), refused: true, told, hint: told, loose: told, ..Signs::default() }
 }
 
 fn secs(secs: f64) -> Option<Duration> {
@@ -147,7 +147,7 @@ proptest! {
         nth in 0u16..200, status in 0u16..1_000, nanos in any::<u64>(), some in any::<(bool, bool, bool)>(), draw in 0.0..1.0f64,
     ) {
         let told = some.0.then_some(Duration::from_nanos(nanos));
-        let signs = Signs { status: some.1.then_some(status), refused: some.2, timed_out: !some.2, told, hint: told,
+        let signs = Signs { status: some.1.then_some(status), refused: some.2, timed_out: !some.2, told, hint: told, loose: told,
             should_retry: None };
         let all = ALL.iter().map(|entry| sdk(entry.name)).chain([rule(Honour::Always), rule(Honour::Never)]);
         for retry in all {

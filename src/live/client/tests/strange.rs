@@ -61,5 +61,95 @@ fn a_second_hop_that_changes_the_status_does_not_pass_for_a_refusal() {
     assert!(!played.evidence.is_empty() && played.evidence.iter().all(|raw| raw.status == 502));
     let refusals = measured(&plan, &played).refusals;
     assert_eq!((refusals.answers, refusals.unshapely, refusals.missing), (50, 50, 0));
-    assert_eq!(refusals.faults.keys().collect::<Vec<_>>(), ["status 502, not 503 or 429"]);
+    let faults: Vec<_> = refusals.faults.iter().collect();
+    assert_eq!(faults, [("status 502, not 503 or 429", 50)]);
+}
+
+/// As in Layr-Labs/d-inference#915 and martian56/raven#739: a chunked body that is reset half way is a failure whose end is
+/// that of its body, and no part of how long good answers took.
+#[test]
+fn a_body_that_is_reset_half_way_is_no_success() {
+    let halves = Duration::from_millis(150);
+    for sender in [SenderKind::Reqwest, SenderKind::Hyper] {
+        let url = resetting(halves);
+        let mut plan = testing::plan(&url);
+        plan.target.request.transport.sender = sender;
+        plan.load = testing::load("10/s", Duration::from_secs(1));
+        plan.requests = testing::mix("20s");
+        let played = play(&plan, &url);
+        assert_eq!((played.sent(), played.broken(Broken::Reset)), (10, 10), "{sender:?}");
+        let measures = measured(&plan, &played);
+        assert_eq!(measures.arrivals.get(Outcome::Failed), 10);
+        assert_eq!(measures.latencies.from_due(Outcome::Completed).count(), 0);
+        let took = measures.latencies.from_sent(Outcome::Failed).min().unwrap();
+        assert!(Duration::from_micros(took) >= halves, "the end is that of the body: {took}");
+        let (cause, often) = measures.failures.iter().next().unwrap();
+        assert_eq!((cause.to_string().as_str(), often.count, often.read), ("connection reset", 10, 50));
+    }
+}
+
+/// A server that sends a piece of a chunked body and, some time later, resets the connection.
+fn resetting(after: Duration) -> String {
+    use std::io::{Read as _, Write as _};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            thread::spawn(move || {
+                let mut request = [0; 16 << 10];
+                assert!(stream.read(&mut request).unwrap() > 0);
+                let half = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbytes\r\n";
+                stream.write_all(half.as_bytes()).unwrap();
+                thread::sleep(after);
+                // closed with nothing to linger for: a reset
+                socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
+            });
+        }
+    });
+    url
+}
+
+/// What refusals say besides `Retry-After` comes through with them, and a fraction of a second is a time to come back at.
+#[test]
+fn hints_and_fractions_of_refusals_are_read() {
+    let headers = "retry-after: 0.25\r\nx-ratelimit-reset-tokens: 6m0s\r\nx-ratelimit-limit-tokens: 9\r\n";
+    let server = Server::start(move |request| {
+        // who comes back is served
+        let back = header(request, "x-request-id").is_some_and(|id| id.contains("-r1"));
+        Some(if back { completion() } else { http("503 Unavailable", headers, "") })
+    });
+    let plan = testing::plan(&server.url);
+    let played = play(&plan, &server.url);
+    let measures = measured(&plan, &played);
+    let refusals = &measures.refusals;
+    assert_eq!((refusals.answers, refusals.fractional, refusals.unreadable), (50, 50, 0));
+    assert_eq!((refusals.announced.count(), refusals.announced.max()), (50, Some(1)), "rounded up");
+    let hints: Vec<_> = refusals.hints.iter().map(|(name, hinted)| (name, hinted.waits.max())).collect();
+    assert_eq!(hints, [("x-ratelimit-reset-tokens", Some(360_000))]);
+    let returned = measures.returns.inside.returned + measures.returns.after.returned;
+    assert_eq!(returned + played.not_waited_for, 50, "each of them comes back a quarter of a second later");
+    assert!(returned >= 30, "{returned}");
+}
+
+/// A thread that had no time for those who waited for it is what they left for: they were not sent, and that is our fault.
+#[test]
+fn who_leaves_while_this_thread_is_behind_was_not_sent() {
+    for sender in [SenderKind::Reqwest, SenderKind::Hyper] {
+        let server = Server::start(|_| Some(completion()));
+        let mut plan = testing::plan(&server.url);
+        plan.target.request.transport.sender = sender;
+        plan.load = testing::load("500/s", Duration::from_secs(1));
+        plan.requests = testing::mix("60ms");
+        // again and again it does something else for longer than anybody waits
+        let hold = async {
+            loop {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                thread::sleep(Duration::from_millis(100));
+            }
+        };
+        let played = play_beside(&plan, &server.url, hold);
+        let late = played.unsent(Unsent::Late);
+        assert!(late > 100, "{sender:?}: {late} of 500 not sent");
+        assert_eq!(played.sent() + late, 500, "{sender:?}");
+    }
 }
