@@ -48,6 +48,20 @@ fn a_frozen_target_stops_no_arrival_and_shows_in_the_percentiles() {
     assert!(p99 >= Duration::from_millis(4_500), "{p99:?}");
 }
 
+/// Ten thousand answers are outstanding at once, as streams of some hundred connections, and none is lost.
+#[test]
+fn ten_thousand_answers_are_outstanding_and_none_is_lost() {
+    let manner = Manner { delay: Duration::from_secs(4), ..Manner::default() };
+    let (driven, server) = played(manner, "rate: 3000/s, for: 4s", "sender: hyper, http: 2").unwrap();
+    let measures = &driven.measures;
+    assert_eq!((measures.offered, measures.arrivals.get(Became::Completed)), (12_000, 12_000));
+    assert_eq!((measures.unsent.exhausted, measures.unsent.outstanding), (0, 0));
+    assert_eq!(server.take_arrivals().len(), 12_000, "each of them once");
+    let most = measures.depths.peak.requests;
+    assert!(most >= 10_000, "{most} at most");
+    assert!(server.connections() <= 130, "{} connections", server.connections());
+}
+
 /// As in seanmonstar/reqwest#976: more streams than the server allows at once are not refused, not sent twice and not
 /// lost: they wait, and the wait counts from the due time.
 #[test]

@@ -440,6 +440,21 @@ mod tests {
     }
 
     #[test]
+    fn no_more_reaches_the_provider_than_comes_or_is_let_through() {
+        let text = include_str!("../../plans/smoke.yaml");
+        let at = |sets: &[&str]| {
+            let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let plan = crate::plan::parse(text, &sets, &|_| None).unwrap().plan.rehearsed();
+            (forwarded(&plan, &Forecast::of(&plan)), plan.load.peak_per_s())
+        };
+        // 1,200,000 tokens a minute are 16.7 requests a second of 1,200
+        let (let_through, comes) = at(&[]);
+        assert!((comes - 80.0).abs() < 1e-9 && (16.0..17.0).contains(&let_through), "{let_through}");
+        let (all, comes) = at(&["load.phases.promotion.rate=9/s"]);
+        assert!((all - comes).abs() < 1e-9 && (comes - 9.0).abs() < 1e-9, "{all} of {comes}");
+    }
+
+    #[test]
     fn the_worst_of_several_runs_is_what_they_come_to() {
         use RunVerdict::{Failed, Inconclusive, Interrupted, Invalid, Passed};
         assert_eq!(worst(&[Passed, Passed]), Passed);

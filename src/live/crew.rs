@@ -54,6 +54,8 @@ pub(super) struct Leftovers {
     pub(super) not_waited_for: u64,
     /// What sent the load.
     pub(super) generator: Generator,
+    /// Why the client did not end as it should, if it did not.
+    pub(super) failed: Option<String>,
 }
 
 /// The threads of a load.
@@ -131,19 +133,22 @@ impl Crew {
     }
 
     /// Ends everyone, whatever is open.
-    pub(super) fn dismiss(self) -> Result<Leftovers, LiveError> {
+    pub(super) fn dismiss(self) -> Leftovers {
         // no receiver is left if the client has ended by itself
         let _ = self.quit.send(true);
-        if let Some(ended) = ends(self.client, PATIENCE) {
-            let died = |_| LiveError::Thread(io::Error::other("a thread of the load panicked"));
-            ended.map_err(died)?.map_err(LiveError::Thread)?;
-        }
-        Ok(Leftovers {
+        let failed = match ends(self.client, PATIENCE) {
+            // of one that stands still it has been said
+            None | Some(Ok(Ok(()))) => None,
+            Some(Ok(Err(error))) => Some(format!("the generator's timer failed: {error}")),
+            Some(Err(_)) => Some("the generator's thread panicked".to_owned()),
+        };
+        Leftovers {
+            failed,
             evidence: self.callers.take_evidence(),
             looked: self.callers.looked(),
             not_waited_for: self.paced.not_waited_for.load(Ordering::Relaxed),
             generator: Generator { scheduling: self.paced.scheduling.get().copied(), ..self.generator },
-        })
+        }
     }
 }
 

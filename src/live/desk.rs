@@ -163,6 +163,12 @@ impl Desk {
         }
     }
 
+    /// The sender has come to an end that is none.
+    pub(super) fn generator_failed(&mut self) {
+        let at = self.clock.now();
+        self.order.push(Seen::Vital(Vital::GeneratorStuck { at }));
+    }
+
     /// Ends the measuring. Gives what was measured, the end on the load's time line, and how many sightings came too
     /// late to be put in their order.
     pub(super) fn close(mut self) -> (Measures, Moment, u64) {

@@ -152,11 +152,14 @@ fn play(
     let mut desk = Desk::new(plan, clock, start, seen, (options.log.clone(), options.listener.clone()));
     desk.board.clone_from(&options.board);
     let over = desk.attend(&crew, &mut stage.target, &stage.provider, watch, stop);
-    let Leftovers { evidence, looked, not_waited_for, generator } = crew.dismiss()?;
-    let ended_by = match over {
-        Over::Played => Ended::Done,
-        Over::Asked => Ended::Interrupted,
-        Over::Aborted(why) => Ended::Aborted(why),
+    let Leftovers { evidence, looked, not_waited_for, generator, failed } = crew.dismiss();
+    if failed.is_some() {
+        desk.generator_failed();
+    }
+    let ended_by = match (failed, over) {
+        (Some(why), _) | (None, Over::Aborted(why)) => Ended::Aborted(why),
+        (None, Over::Played) => Ended::Done,
+        (None, Over::Asked) => Ended::Interrupted,
     };
     let (mut measures, end, overtaken) = desk.close();
     // neither kind of returning caller was seen to the end
@@ -281,16 +284,38 @@ mod tests {
     use crate::live::testing;
     use crate::observe::Outcome;
 
+    /// The plan of a provider that is its own gateway, and where both are.
+    fn own_gateway() -> Plan {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let mut plan = testing::plan(&format!("http://{address}"));
+        plan.provider.listen = address.to_string();
+        plan.requests = testing::mix("20s");
+        plan
+    }
+
+    fn verdict(plan: &Plan, run: &Run) -> RunVerdict {
+        let forecast = Forecast::of(plan);
+        Judgement::of(&Scene::live(plan, &forecast, &run.measures), false).verdict
+    }
+
+    /// Whatever goes wrong in the sender, what was seen until then is kept, and the run is invalid.
+    #[test]
+    fn a_run_whose_sender_dies_is_kept_and_invalid() {
+        let plan = own_gateway();
+        let arrivals = Schedule::new(&plan.load, &plan.requests)
+            .inspect(|arrival| assert!(arrival.seq < 30, "this is what the test is about"));
+        let run = play(&plan, arrivals, &Options::default(), &mut |_| {}, &Stop::new()).unwrap();
+        assert_eq!(run.ended_by, Ended::Aborted("the generator's thread panicked".to_owned()));
+        assert!(run.measures.arrivals.get(Outcome::Completed) >= 25, "{:?}", run.measures.arrivals);
+        assert_eq!(verdict(&plan, &run), RunVerdict::Invalid);
+    }
+
     /// As in vllm-project/guidellm#431: the sender is held up where one phase ends and the next begins. The run is ended
     /// and says whose fault that was; what was seen until then is not lost.
     #[test]
     fn a_run_whose_sender_stands_still_between_two_phases_is_ended_and_kept() {
-        // the provider is its own gateway
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let mut plan = testing::plan(&format!("http://{address}"));
-        plan.provider.listen = address.to_string();
+        let mut plan = own_gateway();
         plan.load.phases.extend(testing::load("100/s", Duration::from_secs(1)).phases);
-        plan.requests = testing::mix("20s");
         let border = Moment::from_secs(1);
         let hold = Duration::from_secs(30);
         let mut held = false;
@@ -308,8 +333,6 @@ mod tests {
         // it is held up when it looks for who comes after the last of them
         let (offered, completed) = (run.measures.offered, run.measures.arrivals.get(Outcome::Completed));
         assert!((49..=50).contains(&offered) && completed >= 48, "the first phase is kept: {completed}");
-        let forecast = Forecast::of(&plan);
-        let judgement = Judgement::of(&Scene::live(&plan, &forecast, &run.measures), false);
-        assert_eq!(judgement.verdict, RunVerdict::Invalid);
+        assert_eq!(verdict(&plan, &run), RunVerdict::Invalid);
     }
 }

@@ -188,9 +188,10 @@ pub(super) fn told(report: &Report) -> Vec<String> {
     });
     let hint = |hint: &HintPart| {
         let waits = match (hint.min_s, hint.median_s, hint.max_s) {
-            (Some(least), _, Some(most)) if least == most => Some(seconds(least)),
             (Some(least), Some(median), Some(most)) => {
-                Some(format!("{} to {}, {} in the median", seconds(least), seconds(most), seconds(median)))
+                let (least, most) = (seconds(least), seconds(most));
+                let span = format!("{least} to {most}, {} in the median", seconds(median));
+                Some(if least == most { least } else { span })
             }
             _ => None,
         };

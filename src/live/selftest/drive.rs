@@ -44,7 +44,9 @@ pub fn drive(plan: &Plan, base: &str) -> Result<Driven, LiveError> {
     let mut desk = Desk::new(plan, clock, start, seen, (None, None));
     desk.follow(&crew);
     let cpu = cpu().saturating_sub(before);
-    crew.dismiss()?;
+    if let Some(why) = crew.dismiss().failed {
+        return Err(LiveError::Thread(std::io::Error::other(why)));
+    }
     let (measures, end, _) = desk.close();
     Ok(Driven { measures, cpu, took: end.since(crate::units::Moment::ZERO) })
 }

@@ -211,6 +211,22 @@ async fn a_caller_who_leaves_resets_its_stream_and_the_connection_stands() {
     }
 }
 
+/// Over HTTP/1.1 there is no other way to say that one has left than to close.
+#[tokio::test]
+async fn a_caller_who_leaves_closes_its_connection_and_the_next_has_another() {
+    for kind in BOTH {
+        let (heard, sender) = to_one(Manner { silent: true, ..Manner::default() }, kind, Http::One).await;
+        for n in 1..=3 {
+            let left = tokio::time::timeout(Duration::from_millis(100), exchange(&sender, 100)).await;
+            assert!(left.is_err());
+            while heard.lock().unwrap().left < n {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert_eq!(heard.lock().unwrap().connections, n, "{kind:?}");
+        }
+    }
+}
+
 /// What gateways and the proxies before them add to an answer makes a head of some kilobytes.
 #[tokio::test]
 async fn long_heads_are_understood() {
