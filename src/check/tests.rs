@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::measure::Vital;
 use crate::measure::testing::{arrive, depth, gauge, healthy, healthy_telling, record, smoke};
-use crate::observe::{Hint, Outcome, RetryAfter, Says};
+use crate::observe::{Fraction, Hint, Outcome, RetryAfter, Says};
 use crate::plan::{MemoryFrom, MemorySource, TargetKind};
 use crate::units::{Moment, Share, Tokens};
 
@@ -60,6 +60,10 @@ fn doubled() -> (Plan, Measures) {
 /// Checks that do not apply to the smoke plan; their own tests have plans for them.
 const ELSEWHERE: &[&str] = &["fairness.tokens", "tiers.order"];
 
+fn half() -> RetryAfter {
+    RetryAfter::Fraction(Box::new(Fraction { wait: Duration::from_millis(6_500), text: "6.5".into() }))
+}
+
 /// For each check, one way (or more) to break a healthy run that it must see.
 const BROKEN: &[(&str, Spoil)] = &[
     ("accounting.complete", |_, m| {
@@ -95,7 +99,7 @@ const BROKEN: &[(&str, Spoil)] = &[
     }),
     ("retry_after.parseable", |_, m| {
         each_shed(m, 5_000..5_001, |r| {
-            r.retry_after = Some(RetryAfter::Fraction(Duration::from_millis(6_500), "6.5".into()));
+            r.retry_after = Some(half());
         });
     }),
     ("retry_after.honoured", |_, m| {
@@ -120,7 +124,7 @@ const BROKEN: &[(&str, Spoil)] = &[
     ("retry_after.usable", |_, m| {
         each_shed(m, 5_000..5_001, |r| {
             let (header, says) = (Hint::MILLISECONDS.to_owned(), Says::Wait(Duration::from_millis(4_321)));
-            r.hints = vec![Hint { header, says, text: "4321".into() }];
+            r.hints = [Hint { header, says, text: "4321".into() }].into_iter().collect();
             r.retry_after = Some(RetryAfter::After(Duration::from_secs(60)));
         });
     }),

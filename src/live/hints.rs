@@ -13,7 +13,7 @@ use http::header::DATE;
 use http::{HeaderMap, HeaderValue};
 
 use super::reading::{KEPT, escaped};
-use crate::observe::{Hint, Says};
+use crate::observe::{Hint, HintSet, Says};
 use crate::units::{parse_duration, span_of};
 
 /// The most hints of one answer that are read.
@@ -26,7 +26,7 @@ const MOMENTS_IN_MILLIS: f64 = 1e12;
 
 /// The hints in these headers. Moments are held against the answer's own `Date`; against `wall`, the time since 1970, if it
 /// has none.
-pub(super) fn read(headers: &HeaderMap, wall: Duration) -> Vec<Hint> {
+pub(super) fn read(headers: &HeaderMap, wall: Duration) -> HintSet {
     let own = headers.get(DATE).and_then(|date| http_date(date.to_str().ok()?));
     let now = own.unwrap_or(wall);
     let hints = headers.iter().filter(|(name, _)| is_hint(name.as_str()));
@@ -109,7 +109,7 @@ mod tests {
 
     fn hints(pairs: &[(&'static str, &'static str)]) -> Vec<Hint> {
         let headers = pairs.iter().map(|(k, v)| (k.parse().unwrap(), HeaderValue::from_static(v)));
-        read(&headers.collect(), WALL)
+        read(&headers.collect(), WALL).as_slice().to_vec()
     }
 
     fn said(name: &'static str, text: &'static str) -> Says {
@@ -193,6 +193,7 @@ mod tests {
             headers.insert(name, HeaderValue::from_bytes(&[b'9'; 5_000]).unwrap());
         }
         let hints = read(&headers, WALL);
+        let hints = hints.as_slice();
         assert!(hints.len() == MOST && hints.iter().all(|hint| hint.text.chars().count() <= KEPT + 1));
         assert!(hints.iter().all(|hint| matches!(hint.says, Says::Wait(_))));
     }

@@ -178,7 +178,7 @@ fn request(line: &mut String, run: u32, record: &Record, classes: &[String]) -> 
     let status = record.status.map(|status| status.to_string()).unwrap_or_default();
     let told = match &record.retry_after {
         Some(RetryAfter::After(span)) => span.as_secs().to_string(),
-        Some(RetryAfter::Fraction(_, said) | RetryAfter::Unreadable(said)) => text(said),
+        Some(other) => other.odd().map(text).unwrap_or_default(),
         None => String::new(),
     };
     let broken = record.broken.map_or("", |why| why.words());

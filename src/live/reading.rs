@@ -7,7 +7,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_TYPE, DATE, RETRY_AFTER};
 use serde_json::Value;
 
-use crate::observe::{Answer, Reason, RetryAfter};
+use crate::observe::{Answer, Fraction, HintSet, Reason, RetryAfter};
 use crate::plan::{Refusal, Wanted};
 use crate::provider::wire::{Api, headers as names};
 
@@ -29,7 +29,7 @@ pub(super) fn answer(
     Answer {
         status,
         retry_after: retry_after(headers),
-        hints: Vec::new(),
+        hints: HintSet::NONE,
         should_retry: should_retry(headers),
         reason: json.as_ref().and_then(reason),
         usable: success && api.has_text(body),
@@ -68,7 +68,7 @@ fn retry_after(headers: &HeaderMap) -> Option<RetryAfter> {
     Some(if let Some(secs) = digits(text) {
         RetryAfter::After(Duration::from_secs(secs))
     } else if let Some(span) = fraction(text) {
-        RetryAfter::Fraction(span, sent)
+        RetryAfter::Fraction(Box::new(Fraction { wait: span, text: sent }))
     } else {
         date(text, headers).map_or(RetryAfter::Unreadable(sent), RetryAfter::After)
     })
@@ -220,10 +220,10 @@ mod tests {
         for (text, millis) in
             [("0.503", 503), ("1.5", 1_500), (" 2.5 ", 2_500), ("0.0", 0), ("7.000000001", 7_000)]
         {
-            let Some(RetryAfter::Fraction(span, sent)) = told(&[("retry-after", text)]) else {
+            let Some(RetryAfter::Fraction(fraction)) = told(&[("retry-after", text)]) else {
                 panic!("{text} has a fraction")
             };
-            assert_eq!((span.as_millis(), sent.as_str()), (millis, text));
+            assert_eq!((fraction.wait.as_millis(), fraction.text.as_str()), (millis, text));
         }
         assert_eq!(told(&[("retry-after", "7.000000001")]).unwrap().wait().unwrap().subsec_nanos(), 1);
         for text in ["1.", ".5", "1.5.2", "1.1234567890", "1e3.5", "-1.5"] {

@@ -134,7 +134,8 @@ impl Refusals {
             Some(told) => self.told(told, record, frame, examples),
         }
         let told = record.retry_after.as_ref();
-        if !record.hints.is_empty() && self.hints.record(&record.hints, told) {
+        let hints = record.hints.as_slice();
+        if !hints.is_empty() && self.hints.record(hints, told) {
             examples.note(Trouble::Conflicting, seq);
         }
         if let Err(fault) = &record.shape {

@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::{Measures, Vital};
 use crate::admission::{self, Budgets};
-use crate::observe::{Answer, Attempt, Depth, Gauge, Outcome, Record, RetryAfter, Sighting};
+use crate::observe::{Answer, Attempt, Depth, Gauge, HintSet, Outcome, Record, RetryAfter, Sighting};
 use crate::plan::{
     DeadlineForm, DeadlineHeader, Embedded, Expect, Plan, Refusal, Rehearsal, Target, TargetKind,
     TargetRequest, Validity,
@@ -190,7 +190,7 @@ pub(crate) fn record(seq: u64, due_ms: u64, took_ms: u64, outcome: Outcome) -> R
         status: if served { Some(200) } else { refused.then_some(503) },
         reason: None,
         retry_after: refused.then_some(RetryAfter::After(Duration::from_secs(7))),
-        hints: Vec::new(),
+        hints: HintSet::NONE,
         should_retry: None,
         broken: None,
         read: 0,
@@ -290,7 +290,7 @@ pub(crate) fn sightings(seq: u64, due_ms: u64, took_ms: u64, status: u16) -> Vec
     let answer = Answer {
         status,
         retry_after: None,
-        hints: Vec::new(),
+        hints: HintSet::NONE,
         should_retry: None,
         reason: None,
         usable: status == 200,

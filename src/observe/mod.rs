@@ -15,4 +15,4 @@ pub use gaps::Gaps;
 pub use joiner::{Gauge, Ghost, Inverted, Joiner, Spared};
 pub use record::{Depth, Outcome, Record};
 pub use sighting::{Answer, Attempt, Broken, Reason, Sighting, Streamed, Unsent};
-pub use told::{Hint, RetryAfter, Says};
+pub use told::{Fraction, Hint, HintSet, RetryAfter, Says};

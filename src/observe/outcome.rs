@@ -1,4 +1,4 @@
-use super::{Answer, Broken, Hint, Outcome, Reason, RetryAfter, Streamed};
+use super::{Answer, Broken, HintSet, Outcome, Reason, RetryAfter, Streamed};
 use crate::plan::Refusal;
 use crate::units::Moment;
 
@@ -11,7 +11,7 @@ pub(super) struct Ending {
     pub(super) broken: Option<Broken>,
     pub(super) read: u64,
     pub(super) retry_after: Option<RetryAfter>,
-    pub(super) hints: Vec<Hint>,
+    pub(super) hints: HintSet,
     pub(super) should_retry: Option<bool>,
     pub(super) shape: Result<(), String>,
     pub(super) streamed: Option<Streamed>,
@@ -27,7 +27,7 @@ impl Ending {
             broken: None,
             read: 0,
             retry_after: None,
-            hints: Vec::new(),
+            hints: HintSet::NONE,
             should_retry: None,
             shape: Ok(()),
             streamed: None,

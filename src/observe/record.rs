@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Attempt, Broken, Hint, Reason, RetryAfter, Streamed};
+use super::{Attempt, Broken, HintSet, Reason, RetryAfter, Streamed};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -121,7 +121,7 @@ pub struct Record {
     /// The `Retry-After` of a refusal.
     pub retry_after: Option<RetryAfter>,
     /// What other headers of a refusal say of when to come back.
-    pub hints: Vec<Hint>,
+    pub hints: HintSet,
     /// Whether a refusal says to try again at all (`x-should-retry`), if it does.
     pub should_retry: Option<bool>,
     /// What a refusal's form lacks, if anything (`expect.refusal`).

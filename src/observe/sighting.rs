@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{Gaps, Hint, RetryAfter};
+use super::{Gaps, HintSet, RetryAfter};
 use crate::units::{Moment, Tokens};
 use crate::workload::ClassId;
 
@@ -217,7 +217,7 @@ pub struct Answer {
     /// The `Retry-After` header, if there is one.
     pub retry_after: Option<RetryAfter>,
     /// What other headers of a refusal say of when to come back.
-    pub hints: Vec<Hint>,
+    pub hints: HintSet,
     /// The `x-should-retry` header, if there is one that says `true` or `false`: whether to try again at all.
     pub should_retry: Option<bool>,
     /// The reason a refusal names for itself, if it names one.

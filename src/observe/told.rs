@@ -5,18 +5,28 @@ use std::time::Duration;
 pub enum RetryAfter {
     /// Whole seconds, or a date less the answer's own `Date`.
     After(Duration),
-    /// A number of seconds with a fraction: no standard has that, but it is plain what it means. Its wait, and what was
-    /// sent.
-    Fraction(Duration, String),
+    /// A number of seconds with a fraction: no standard has that, but it is plain what it means. In a box, for it is rare
+    /// and this is moved often.
+    Fraction(Box<Fraction>),
     /// Anything else, its first characters.
     Unreadable(String),
 }
 
+/// Seconds with a fraction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fraction {
+    /// How long to wait.
+    pub wait: Duration,
+    /// What was sent.
+    pub text: String,
+}
+
 impl RetryAfter {
     /// How long to wait, as far as that can be read.
-    pub const fn wait(&self) -> Option<Duration> {
+    pub fn wait(&self) -> Option<Duration> {
         match self {
-            Self::After(span) | Self::Fraction(span, _) => Some(*span),
+            Self::After(span) => Some(*span),
+            Self::Fraction(fraction) => Some(fraction.wait),
             Self::Unreadable(_) => None,
         }
     }
@@ -25,7 +35,8 @@ impl RetryAfter {
     pub fn odd(&self) -> Option<&str> {
         match self {
             Self::After(_) => None,
-            Self::Fraction(_, text) | Self::Unreadable(text) => Some(text),
+            Self::Fraction(fraction) => Some(&fraction.text),
+            Self::Unreadable(text) => Some(text),
         }
     }
 }
@@ -40,6 +51,30 @@ pub struct Hint {
     pub says: Says,
     /// What was sent, its first characters.
     pub text: String,
+}
+
+/// The hints of a refusal; nearly always none, and then no room is taken for them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HintSet(Option<Box<Inside>>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inside(Vec<Hint>);
+
+impl HintSet {
+    /// No hints.
+    pub const NONE: Self = Self(None);
+
+    /// The hints in the order of their headers.
+    pub fn as_slice(&self) -> &[Hint] {
+        self.0.as_ref().map_or(&[], |inside| &inside.0)
+    }
+}
+
+impl FromIterator<Hint> for HintSet {
+    fn from_iter<I: IntoIterator<Item = Hint>>(hints: I) -> Self {
+        let hints: Vec<_> = hints.into_iter().collect();
+        Self((!hints.is_empty()).then(|| Box::new(Inside(hints))))
+    }
 }
 
 /// What such a header comes to.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::admission::faults::{Told, Wait};
-use crate::observe::{Answer, Reason, RetryAfter};
+use crate::observe::{Answer, HintSet, Reason, RetryAfter};
 use crate::plan::{Refusal, Wanted};
 
 /// The type of a body that is a line of text.
@@ -23,7 +23,7 @@ pub(super) fn refusal(expect: &Refusal, reason: Reason, told: Told) -> (Answer, 
     let answer = Answer {
         status: if scarce == told.mixed { 429 } else { 503 },
         retry_after,
-        hints: Vec::new(),
+        hints: HintSet::NONE,
         should_retry: told.should_retry,
         reason: (!told.shapeless).then_some(reason),
         usable: false,

@@ -9,7 +9,7 @@ use super::timers::{Due, Timers};
 use crate::admission::faults::Telling;
 use crate::admission::{self, Ask, Deployed, Effect, Event, Failure, Id, Meaning, TenantId};
 use crate::measure::Holds;
-use crate::observe::{self, Answer, Attempt, Reason, RetryAfter, Sighting, Streamed};
+use crate::observe::{self, Answer, Attempt, HintSet, Reason, RetryAfter, Sighting, Streamed};
 use crate::plan::Plan;
 use crate::provider::{self, AccountId, Call, Engine, Failing, Flow, Provider, Spoilt, Work};
 use crate::units::{Dense, Moment, Newest, Tokens};
@@ -454,7 +454,7 @@ const fn whole(streamed: Option<Streamed>) -> Answer {
     Answer {
         status: 200,
         retry_after: None,
-        hints: Vec::new(),
+        hints: HintSet::NONE,
         should_retry: None,
         reason: None,
         usable: true,

@@ -30,7 +30,7 @@ use crate::plan::{Http, TargetRequest};
 const IDLE_FOR: Duration = Duration::from_secs(3);
 /// What is read at once of an answer over HTTP/1.1, and so the longest head that is understood. Each open request holds so
 /// much.
-const READ: usize = 7 * 1_024;
+const READ: usize = 16 * 1_024;
 /// How often a request that was not written is tried on another connection.
 const TRIES: usize = 3;
 

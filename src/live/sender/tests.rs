@@ -233,7 +233,7 @@ async fn long_heads_are_understood() {
     for (kind, http) in
         [(SenderKind::Reqwest, Http::One), (SenderKind::Hyper, Http::One), (SenderKind::Hyper, TWO)]
     {
-        let manner = Manner { header: 6_500, ..Manner::default() };
+        let manner = Manner { header: 15_000, ..Manner::default() };
         let (_, sender) = to_one(manner, kind, http).await;
         for _ in 0..2 {
             assert_eq!(exchange(&sender, 100).await.unwrap(), b"{}", "{kind:?}");

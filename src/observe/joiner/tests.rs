@@ -1,5 +1,5 @@
 use super::*;
-use crate::observe::{Answer, Reason};
+use crate::observe::{Answer, HintSet, Reason};
 use crate::plan::testing;
 
 const HOLD: u64 = 1_200;
@@ -47,7 +47,7 @@ impl Bench {
         let answer = Answer {
             status,
             retry_after: None,
-            hints: Vec::new(),
+            hints: HintSet::NONE,
             should_retry: None,
             reason,
             usable: status == 200,
@@ -192,7 +192,7 @@ fn a_refusal_without_its_mark_is_a_failure() {
         let answer = Answer {
             status: 503,
             retry_after: None,
-            hints: Vec::new(),
+            hints: HintSet::NONE,
             should_retry: None,
             reason: None,
             usable: false,

@@ -1,7 +1,7 @@
 //! What callers were told of when to come back, and that they all came at once.
 
 use super::*;
-use crate::observe::{Attempt, Hint, Record, Says};
+use crate::observe::{Attempt, Fraction, Hint, HintSet, Record, Says};
 use crate::workload::{OnRefusal, Signs, stream};
 
 fn shed(seq: u64, change: impl FnOnce(&mut Record)) -> Record {
@@ -12,6 +12,10 @@ fn shed(seq: u64, change: impl FnOnce(&mut Record)) -> Record {
 
 fn hint(header: &str, says: Says, text: &str) -> Hint {
     Hint { header: header.to_owned(), says, text: text.to_owned() }
+}
+
+fn set(hint: Hint) -> HintSet {
+    HintSet::from_iter([hint])
 }
 
 /// As in bug-ops/zeph#6496 and urllib3/urllib3#2861 (what was sent, by its text), openai/openai-python#937 (a vendor's
@@ -28,15 +32,16 @@ fn what_was_told_otherwise_is_in_every_form() {
         let record = shed(seq, |record| match seq {
             5_000..5_003 => record.retry_after = Some(RetryAfter::Unreadable("-5".into())),
             5_003..5_005 => {
-                record.retry_after = Some(RetryAfter::Fraction(Duration::from_millis(1_500), "1.5".into()));
+                let half = Fraction { wait: Duration::from_millis(1_500), text: "1.5".into() };
+                record.retry_after = Some(RetryAfter::Fraction(Box::new(half)));
             }
             5_005 => {
                 record.retry_after = Some(RetryAfter::After(Duration::from_secs(60)));
-                record.hints = fine.to_vec();
+                record.hints = fine.iter().cloned().collect();
             }
-            5_006 => (record.retry_after, record.hints) = (None, vec![hint(tokens, seconds(55), "55")]),
-            5_007 => (record.retry_after, record.hints) = (None, vec![hint(tokens, Says::Nothing, "-1")]),
-            _ => record.hints = vec![hint("ratelimit-reset", Says::Unknown, "after lunch")],
+            5_006 => (record.retry_after, record.hints) = (None, set(hint(tokens, seconds(55), "55"))),
+            5_007 => (record.retry_after, record.hints) = (None, set(hint(tokens, Says::Nothing, "-1"))),
+            _ => record.hints = set(hint("ratelimit-reset", Says::Unknown, "after lunch")),
         });
         arrive(&mut measures, &record);
     }
