@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-use crate::live::{Generator, Looked};
+use crate::live::{Generator, Looked, Needs};
 use crate::plan::Lookup;
-use crate::report::{AddressPart, GeneratorPart, NamePart};
+use crate::report::{AddressPart, DryNeeds, GeneratorPart, NamePart};
 
 /// What sent the load.
 pub(super) fn generator(by: Generator) -> GeneratorPart {
@@ -27,5 +27,19 @@ pub(super) fn name(looked: Looked) -> NamePart {
         },
         lookups: looked.lookups,
         addresses: looked.addresses.into_iter().map(address).collect(),
+    }
+}
+
+/// What a run needs of this machine.
+pub(super) fn needs(needs: &Needs) -> DryNeeds {
+    DryNeeds {
+        open: needs.open,
+        connections: needs.connections,
+        sources: needs.sources,
+        calls: needs.calls,
+        descriptors: needs.descriptors,
+        ports: Needs::ports(),
+        provider_keeps: needs.provider_keeps,
+        open_take: needs.open_take,
     }
 }

@@ -117,7 +117,9 @@ impl Args {
         let provider = &whole.plan.provider;
         let fixed = (!provider.listen.ends_with(":0")).then(|| format!("http://{}", provider.listen));
         let address = provider.advertise.clone().or(fixed);
-        let dry = DryRun { plan: &whole.plan, forecast: &whole.rehearsal, provider: address.as_deref() };
+        let needs = header::needs(&needs);
+        let provider = address.as_deref();
+        let dry = DryRun { plan: &whole.plan, forecast: &whole.rehearsal, needs, provider };
         let mut text = Vec::new();
         dry.render(&style(), &mut text)?;
         print(&text);

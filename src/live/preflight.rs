@@ -2,21 +2,26 @@
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{LiveError, ProviderShell};
-use crate::plan::{Http, Plan, TargetKind};
-use crate::provider::Engine;
+use crate::plan::{Http, Plan, SenderKind, TargetKind, Transport};
+use crate::provider::{Charge, Engine, Law};
 use crate::units::Bytes;
 
 /// The most memory wiremock may come to keep.
 const KEEPS_AT_MOST: Bytes = Bytes::new(2 << 30);
-/// What an open request takes of our memory in bytes, over HTTP/1.1 and over HTTP/2; see the bench `generator`.
-const OPEN_TAKES: u64 = 25_000;
-const OPEN_TAKES_AS_STREAM: u64 = 8_000;
+/// What a connection to the provider takes of our memory in bytes, at its end.
+const CALL_TAKES: u64 = 40_000;
+/// So much longer than it should may a call take, and so many more may there be.
+const CALLS_MORE: f64 = 1.25;
+const CALLS_BESIDES: u64 = 64;
 /// Descriptors besides those of requests: files, pipes, runtimes, pings, and a reserve to end in order with.
 const BESIDES: u64 = 128;
+/// How long a call that is refused is open.
+const REFUSED_WITHIN: Duration = Duration::from_millis(50);
 /// How long the kernel keeps the port of a connection that was closed from this side.
 const TIME_WAIT_SECS: u64 = 60;
 /// What stands around a prompt's text in a request.
@@ -35,6 +40,8 @@ pub struct Needs {
     pub connections: (u64, u64),
     /// Addresses they come from; at least one, the system's choice.
     pub sources: u64,
+    /// Connections to the provider: the calls its quota lets be open at once.
+    pub calls: u64,
     /// Descriptors: both ends of a request are ours.
     pub descriptors: u64,
     /// What wiremock will have kept at the end: it keeps each request it was sent.
@@ -71,24 +78,22 @@ impl Needs {
         let each = Bytes::new(plan.requests.mean(|class| class.bytes.get() as f64).ceil() as u64) + AROUND;
         let transport = &plan.target.request.transport;
         let connections = transport.connections(open);
-        let own = match transport.http {
-            Http::One => OPEN_TAKES,
-            Http::Two { .. } => OPEN_TAKES_AS_STREAM,
-        };
+        let calls = calls(plan, peak_per_s).min(open);
         Self {
             requests,
             open,
             peak_per_s,
             connections,
             sources: (transport.source_addresses.len() as u64).max(1),
-            // the provider has a connection for each, and the embedded gateway is a process with descriptors of its own
-            descriptors: connections.0 + open + BESIDES,
+            calls,
+            // the embedded gateway is a process with descriptors of its own
+            descriptors: connections.0 + calls + BESIDES,
             provider_keeps: match plan.provider.engine {
                 Engine::Stream => Bytes::ZERO,
                 Engine::Wiremock => ProviderShell::keeps(requests, each),
             },
             each,
-            open_take: Bytes::new(open * own),
+            open_take: Bytes::new(open * takes(transport) + calls * CALL_TAKES),
             addresses: transport.source_addresses.clone(),
         }
     }
@@ -107,6 +112,11 @@ impl Needs {
         }
         let descriptors = raise_descriptors(self.descriptors);
         self.fits(Has { descriptors, ports: ports(), memory: available() })
+    }
+
+    /// Local ports to one address, from one address, that this machine has.
+    pub fn ports() -> u64 {
+        ports()
     }
 
     fn fits(&self, has: Has) -> Result<(), LiveError> {
@@ -130,11 +140,11 @@ impl Needs {
         }
         if self.descriptors > descriptors {
             return refuse(format!(
-                "{} requests open at once take {connections} connections to the target and {} to the provider, and \
+                "{} requests open at once take {connections} connections to the target and up to {} to the provider, and \
                  {BESIDES} descriptors besides: {} of {descriptors} allowed; raise the hard limit (ulimit -Hn), lower \
                  max_outstanding{}",
                 self.open,
-                self.open,
+                self.calls,
                 self.descriptors,
                 if streams == 1 { ", or send over HTTP/2 (target.request.http: 2)" } else { "" },
             ));
@@ -150,7 +160,7 @@ impl Needs {
         let takes = self.provider_keeps + self.open_take;
         if takes > memory {
             return refuse(format!(
-                "{} for {} requests open at once and {} that wiremock keeps are more than the {memory} of memory that \
+                "{} for {} requests open at once, their calls at the provider, and {} that wiremock keeps are more than the {memory} of memory that \
                  are free; lower the rates (rehearsal.scale) or max_outstanding",
                 self.open_take, self.open, self.provider_keeps,
             ));
@@ -190,16 +200,49 @@ impl Needs {
     }
 }
 
-/// Raises the soft limit of descriptors to `wanted` if it is lower and the hard limit allows it; gives the
-/// limit then.
+/// What an open request takes of our memory in bytes; see the bench `generator`.
+const fn takes(transport: &Transport) -> u64 {
+    match (transport.sender, transport.http) {
+        (SenderKind::Hyper, Http::One) => 25_000,
+        (SenderKind::Hyper, Http::Two { .. }) => 8_000,
+        (SenderKind::Reqwest, Http::One) => 34_000,
+        (SenderKind::Reqwest, Http::Two { .. }) => 20_000,
+    }
+}
+
+/// Calls that can be open at the provider at once, whatever a gateway sends: those its quota grants in the time one takes,
+/// and those that are being refused. As good as endless where a fault or a strain makes calls longer.
+fn calls(plan: &Plan, peak_per_s: f64) -> u64 {
+    let provider = &plan.provider;
+    if !provider.faults.is_empty() || provider.service.strain.is_some() || provider.service.law != Law::Fixed
+    {
+        return u64::MAX;
+    }
+    let charged = plan.requests.mean(|class| match provider.quota.charge {
+        Charge::Reservation => class.hold(),
+        Charge::Actual => class.prompt.mean(),
+    });
+    let longest = plan.requests.classes().iter().map(|class| provider.service.time_for(class.max_tokens));
+    let longest = longest.max().unwrap_or_default().as_secs_f64();
+    let tokens = provider.quota.burst_tokens().get() as f64 + provider.quota.tokens.per_sec_f64() * longest;
+    let granted = tokens / charged.max(1.0) * provider.quota.accounts.len().max(1) as f64;
+    let refused = peak_per_s * REFUSED_WITHIN.as_secs_f64();
+    ((granted + refused) * CALLS_MORE).ceil() as u64 + CALLS_BESIDES
+}
+
+/// Raises the soft limit of descriptors to twice what is `wanted`, for what comes closer together than was reckoned with, if
+/// it is lower and the hard limit allows it; gives the limit then.
 fn raise_descriptors(wanted: u64) -> u64 {
     let limit = getrlimit(Resource::Nofile);
     let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
-    if soft >= wanted {
-        return soft;
-    }
-    let raised = Rlimit { current: Some(wanted.min(hard)), maximum: limit.maximum };
-    if setrlimit(Resource::Nofile, raised).is_ok() { wanted.min(hard) } else { soft }
+    let better = raised(wanted, soft, hard);
+    let raised = Rlimit { current: Some(better), maximum: limit.maximum };
+    if better == soft || setrlimit(Resource::Nofile, raised).is_ok() { better } else { soft }
+}
+
+/// The soft limit that is asked for: never a lower one.
+fn raised(wanted: u64, soft: u64, hard: u64) -> u64 {
+    wanted.saturating_mul(2).min(hard).max(soft)
 }
 
 /// Local ports that connections to one address can have.
@@ -224,8 +267,6 @@ fn available() -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::live::testing;
 
@@ -239,7 +280,7 @@ mod tests {
         let needs = Needs::of(&plan);
         // 50 arrivals, each returning at most once, and a tenth
         assert_eq!((needs.requests, needs.open), (105, 28));
-        assert_eq!(needs.descriptors, 2 * 28 + BESIDES);
+        assert_eq!((needs.calls, needs.descriptors), (28, 2 * 28 + BESIDES));
         assert!(needs.secure().is_ok());
         // every second request is followed by a copy
         let mut doubled = testing::plan("http://127.0.0.1:1");
@@ -262,15 +303,51 @@ mod tests {
         plan.max_outstanding = 40_000;
         let needs = Needs::of(&plan);
         let descriptors = needs.fits(has(20_000, 28_232)).unwrap_err().to_string();
-        assert!(descriptors.contains("80128 of 20000 allowed"), "{descriptors}");
+        assert!(descriptors.contains(&format!("{} of 20000 allowed", 40_128 + needs.calls)), "{descriptors}");
         let ports = needs.fits(has(100_000, 28_232)).unwrap_err().to_string();
         assert!(ports.contains("40000 connections take a local port each"), "{ports}");
         plan.target.request.transport.source_addresses = vec![[127, 0, 0, 2].into(), [127, 0, 0, 3].into()];
         assert!(Needs::of(&plan).fits(has(100_000, 28_232)).is_ok(), "two addresses have twice the ports");
         let little = Has { memory: Bytes::new(1 << 30), ..has(100_000, 50_000) };
         let memory = needs.fits(little).unwrap_err().to_string();
-        assert!(memory.contains("1.00 GB for 40000 requests open at once"), "{memory}");
+        assert!(memory.contains("1.44 GB for 40000 requests open at once"), "{memory}");
         assert!(needs.fits(has(100_000, 50_000)).is_ok());
+    }
+
+    /// Ten thousand open requests over HTTP/1.1, and thirty thousand over HTTP/2, under a limit of 20,000 descriptors: the
+    /// provider's quota lets few of them through at once.
+    #[test]
+    fn what_the_quota_holds_back_takes_no_descriptor_at_the_provider() {
+        let mut plan = testing::plan("http://127.0.0.1:1");
+        plan.load = testing::load("1000/s", Duration::from_secs(20));
+        plan.requests = testing::mix("20s");
+        plan.max_outstanding = 10_000;
+        // 12 tokens a request: 100 a second, each for 10 ms
+        plan.provider.quota = crate::provider::Quota::of_tokens(
+            crate::units::Rate::per_minute(72_000).unwrap(),
+            Duration::from_secs(1),
+        );
+        let needs = Needs::of(&plan);
+        assert_eq!((needs.open, needs.connections.0), (10_000, 10_000));
+        // 101 granted at once, 50 being refused, a quarter more, and some besides
+        assert_eq!(needs.calls, 253);
+        assert!(needs.fits(has(20_000, 28_232)).is_ok());
+        plan.load = testing::load("3000/s", Duration::from_secs(10));
+        plan.max_outstanding = 30_000;
+        plan.target.request.transport.http = Http::Two { connections: None, streams: 100 };
+        assert!(Needs::of(&plan).fits(has(20_000, 28_232)).is_ok());
+        // nobody knows how long calls take that a fault holds up
+        plan.provider.service.law = Law::Exponential;
+        assert_eq!(Needs::of(&plan).calls, 30_000);
+    }
+
+    #[test]
+    fn the_limit_of_descriptors_is_raised_past_what_was_reckoned_and_never_lowered() {
+        assert_eq!(raised(3_000, 1_024, 20_000), 6_000);
+        assert_eq!(raised(15_000, 1_024, 20_000), 20_000);
+        assert_eq!(raised(30_000, 1_024, 20_000), 20_000);
+        assert_eq!(raised(100, 1_024, 20_000), 1_024);
+        assert_eq!(raised(100, u64::MAX, u64::MAX), u64::MAX);
     }
 
     /// As in grafana/k6#826: more than 28,232 / 60 = 470 new connections a second run out of ports.
@@ -293,7 +370,7 @@ mod tests {
         plan.target.request.transport.http = Http::Two { connections: None, streams: 100 };
         let needs = Needs::of(&plan);
         assert_eq!((needs.open, needs.connections), (30_000, (300, 100)));
-        assert_eq!(needs.open_take, Bytes::new(240_000_000));
+        assert_eq!(needs.open_take, Bytes::new(30_000 * 20_000 + needs.calls * CALL_TAKES));
         assert!(needs.fits(has(31_000, 28_232)).is_ok() && needs.tight(28_232, true).is_empty());
         plan.target.request.transport.http = Http::Two { connections: Some(8), streams: 100 };
         let few = Needs::of(&plan).fits(has(100_000, 28_232)).unwrap_err().to_string();

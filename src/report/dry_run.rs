@@ -4,15 +4,32 @@ use super::lines::{Colour, Lines};
 use super::{Style, TracePart, forecast_text};
 use crate::check::words::{number, seconds, thousands};
 use crate::forecast::Forecast;
-use crate::plan::{Http, Plan, TargetKind};
+use crate::plan::{Plan, TargetKind};
 use crate::provider::Engine;
 use crate::units::{Bytes, Window, show_duration};
 
 const HEAD: usize = 20;
 
-/// What the provider's shell keeps of a request for as long as it lives: so much, and so many times its body. Measured;
-/// see `live::ProviderShell::keeps`.
-const KEPT: (u64, u64) = (8_000, 2);
+/// What a run needs of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DryNeeds {
+    /// The most requests open at once.
+    pub open: u64,
+    /// Connections to the target, and how many requests each carries at once.
+    pub connections: (u64, u64),
+    /// Addresses they come from.
+    pub sources: u64,
+    /// Connections to the provider.
+    pub calls: u64,
+    /// Descriptors of this process.
+    pub descriptors: u64,
+    /// Local ports to one address, from one address.
+    pub ports: u64,
+    /// What wiremock will have kept at the end.
+    pub provider_keeps: Bytes,
+    /// What open requests and calls take of our memory.
+    pub open_take: Bytes,
+}
 
 /// What a run would do, for a look before it does.
 #[derive(Debug, Clone, Copy)]
@@ -21,37 +38,13 @@ pub struct DryRun<'a> {
     pub plan: &'a Plan,
     /// The forecast for that.
     pub forecast: &'a Forecast,
+    /// What it needs of this machine.
+    pub needs: DryNeeds,
     /// The address the gateway shall call; `None` if a free port will be taken when it starts.
     pub provider: Option<&'a str>,
 }
 
 impl DryRun<'_> {
-    /// Requests open at once if the target refuses nobody: λ times the longest patience, where callers come closest together, with all their retries.
-    pub fn most_open(&self) -> u64 {
-        let patience =
-            self.plan.requests.classes().iter().map(|class| class.patience).max().unwrap_or_default();
-        let attempts = self.plan.requests.mean(crate::workload::Class::sends);
-        let most = self.plan.load.peak_per_s() * attempts * patience.as_secs_f64();
-        (most.ceil() as u64).min(u64::from(self.plan.max_outstanding))
-    }
-
-    /// What the provider's shell will keep: every request that reaches it, body and all.
-    pub fn provider_keeps(&self) -> Bytes {
-        if self.plan.provider.engine == Engine::Stream {
-            return Bytes::ZERO;
-        }
-        let (load, basis) = (&self.plan.load, &self.forecast.basis);
-        let served: f64 = load
-            .phases
-            .iter()
-            .map(|phase| phase.rate.per_sec_f64().min(basis.served) * phase.lasts.as_secs_f64())
-            .sum();
-        let body =
-            self.plan.requests.classes().iter().map(|class| class.most_bytes().get()).max().unwrap_or(0);
-        let forwarded = served.ceil() as u64 + self.forecast.queue_bound.with_margin.requests;
-        Bytes::new(forwarded.saturating_mul(body.saturating_mul(KEPT.1).saturating_add(KEPT.0)))
-    }
-
     /// Writes it.
     ///
     /// # Errors
@@ -81,18 +74,7 @@ impl DryRun<'_> {
             item("  trace", trace.words())?;
         }
         item("  sockets", self.sockets())?;
-        item(
-            "  memory here",
-            match self.plan.provider.engine {
-                Engine::Stream => "the provider keeps nothing of a request that has ended".to_owned(),
-                Engine::Wiremock => {
-                    format!(
-                        "up to {} in the provider, which keeps every request it sees",
-                        self.provider_keeps()
-                    )
-                }
-            },
-        )?;
+        item("  memory here", self.memory())?;
         item(
             "  provider",
             self.provider.map_or_else(
@@ -105,24 +87,40 @@ impl DryRun<'_> {
     }
 
     fn sockets(&self) -> String {
-        let open = self.most_open();
-        let transport = &self.plan.target.request.transport;
-        let (connections, streams) = transport.connections(open);
-        let over = match transport.http {
-            Http::One => String::new(),
-            Http::Two { .. } => {
-                format!(", over {} connections of {} streams", thousands(connections), thousands(streams))
-            }
+        let DryNeeds {
+            open, connections: (connections, streams), sources, calls, descriptors, ports, ..
+        } = self.needs;
+        let over = match streams {
+            1 => String::new(),
+            _ => format!(", over {} connections of {} streams", thousands(connections), thousands(streams)),
         };
-        let from = match transport.source_addresses.len() {
-            0 => String::new(),
-            n => format!(", {} from each of {n} addresses", thousands(connections.div_ceil(n as u64))),
+        let from = match sources {
+            1 => String::new(),
+            n => format!(", {} from each of {n} addresses", thousands(connections.div_ceil(n))),
         };
         format!(
-            "up to {} requests open at once if nobody is refused{over}{from}: about {} descriptors here, and two for each in the gateway",
+            "up to {} requests open at once if nobody is refused{over}{from}; {} descriptors here ({} connections to the \
+             target, {} to the provider, and some besides), and two for each request in the gateway; {} of {} local ports",
             thousands(open),
-            thousands(connections + open + 50)
+            thousands(descriptors),
+            thousands(connections),
+            thousands(calls),
+            thousands(connections),
+            thousands(ports * sources)
         )
+    }
+
+    fn memory(&self) -> String {
+        let provider = match self.plan.provider.engine {
+            Engine::Stream => "the provider keeps nothing of a request that has ended".to_owned(),
+            Engine::Wiremock => {
+                format!(
+                    "up to {} in the provider, which keeps every request it sees",
+                    self.needs.provider_keeps
+                )
+            }
+        };
+        format!("up to {} for open requests; {provider}", self.needs.open_take)
     }
 
     fn budget(&self) -> String {
