@@ -175,6 +175,7 @@ impl Callers {
         let class = self.mix.class(departure.class);
         let leaves = self.clock.tokio_instant(due + class.patience);
         let written = Written::new(attempt, self.clock, self.out.clone());
+        let busy_before = self.wire.sender.busy();
         let heard = Heard::default();
         let talk = self.talk(departure, class, begun, &written, &heard);
         // dropping the exchange closes its connection
@@ -184,8 +185,13 @@ impl Callers {
         let sighting = match result {
             // whether before it was written or after: the target has no part in it
             Ok(Err(Trouble::Exhausted)) => unsent(Unsent::Exhausted),
-            // it waited for this thread, which had no time for it
-            Err(_) if written.at().is_none() && self.wire.sender.is_behind() => unsent(Unsent::Late),
+            // most of its time it waited for this thread, which had none for it
+            Err(_)
+                if written.at().is_none()
+                    && self.wire.sender.busy().saturating_sub(busy_before) * 2 >= at.since(begun) =>
+            {
+                unsent(Unsent::Late)
+            }
             // where no connection came up, the target would not let us write: we had begun in time
             other => {
                 written.mark(begun);
@@ -280,7 +286,7 @@ impl Callers {
         }
         // what only an SDK looks at is read where one is played, and has something to repeat
         let repeats = class.on_refusal != OnRefusal::GiveUp && !answer.usable;
-        let told = if repeats { Told::read(&headers) } else { Told::default() };
+        let told = if repeats { Told::read(&headers, self.clock.unix()) } else { Told::default() };
         Ok((answer, told, at))
     }
 
@@ -386,8 +392,12 @@ where
     S: Iterator<Item = Arrival> + Send + 'static,
 {
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    let sender = Arc::clone(&callers);
-    builder.enable_all().event_interval(TASKS_A_LOOK).on_thread_park(move || sender.wire.sender.rest());
+    let (rests, wakes) = (Arc::clone(&callers), Arc::clone(&callers));
+    builder
+        .enable_all()
+        .event_interval(TASKS_A_LOOK)
+        .on_thread_park(move || rests.wire.sender.rest())
+        .on_thread_unpark(move || wakes.wire.sender.wake());
     let runtime = builder.build().map_err(LiveError::Thread)?;
     let timer = {
         let _inside = runtime.enter();

@@ -63,15 +63,15 @@ impl Route {
     }
 
     async fn tcp(&self) -> io::Result<(TcpStream, Arc<Peer>)> {
-        let mut last =
-            io::Error::new(io::ErrorKind::AddrNotAvailable, "failed to lookup address information");
+        let mut failed = None;
         for address in self.names.in_turn().await? {
             match self.to(address).await {
                 Ok(stream) => return Ok((stream, self.names.peer(address.ip()))),
-                Err(error) => last = error,
+                Err(error) => failed = Some(graver(failed, error)),
             }
         }
-        Err(last)
+        let none = || io::Error::new(io::ErrorKind::AddrNotAvailable, "failed to lookup address information");
+        Err(failed.unwrap_or_else(none))
     }
 
     async fn to(&self, address: SocketAddr) -> io::Result<TcpStream> {
@@ -81,5 +81,35 @@ impl Route {
             socket.bind(SocketAddr::new(source, 0))?;
         }
         socket.connect(address).await
+    }
+}
+
+/// Of the errors of several addresses the one that is told: the last, unless that is a lack of ours and another was not. An
+/// address of a kind this machine has no route for looks like such a lack, and must not excuse a target that is down.
+fn graver(before: Option<io::Error>, error: io::Error) -> io::Error {
+    match before {
+        Some(before) if trouble::exhausted(&error) && !trouble::exhausted(&before) => before,
+        _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn an_address_that_cannot_be_used_does_not_excuse_a_target_that_is_down() {
+        let os = |errno: Errno| io::Error::from_raw_os_error(errno.raw_os_error());
+        let told = |errors: [Errno; 2]| {
+            let last = errors.into_iter().map(os).fold(None, |failed, error| Some(graver(failed, error)));
+            last.unwrap().raw_os_error().unwrap()
+        };
+        for errors in [[Errno::CONNREFUSED, Errno::ADDRNOTAVAIL], [Errno::ADDRNOTAVAIL, Errno::CONNREFUSED]] {
+            assert_eq!(told(errors), Errno::CONNREFUSED.raw_os_error());
+        }
+        assert_eq!(told([Errno::MFILE, Errno::MFILE]), Errno::MFILE.raw_os_error());
+        assert_eq!(told([Errno::CONNREFUSED, Errno::CONNRESET]), Errno::CONNRESET.raw_os_error());
     }
 }

@@ -4,6 +4,7 @@
 //! without a bound each late request would open one of its own, and be later still.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
@@ -105,9 +106,14 @@ impl Sender {
         self.haste.rest(self.clock.now());
     }
 
-    /// Whether the thread that sends has long had something to do: who still waits to be sent waits for it.
-    pub(super) fn is_behind(&self) -> bool {
-        self.haste.is_behind(self.clock.now())
+    /// It has something to do again.
+    pub(super) fn wake(&self) {
+        self.haste.wake(self.clock.now());
+    }
+
+    /// How long it has been behind until now, all in all.
+    pub(super) fn busy(&self) -> Duration {
+        self.haste.busy(self.clock.now())
     }
 
     /// Sends one request and reads the head of its answer. Dropping the future, or the reply, abandons the request:

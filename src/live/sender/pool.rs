@@ -34,22 +34,40 @@ pub(super) struct Bounds {
     pub(super) idle_for: Duration,
 }
 
-/// Whether the sending thread keeps up.
+/// Whether the sending thread keeps up. Stretches of work are from one rest to the next.
 #[derive(Debug, Default)]
 pub(super) struct Haste {
-    /// When it last had nothing to do, in nanoseconds.
-    rested: AtomicU64,
+    /// When the present stretch began, in nanoseconds.
+    since: AtomicU64,
+    /// How long all long stretches together were, in nanoseconds.
+    busy: AtomicU64,
 }
 
 impl Haste {
     /// It has nothing to do.
     pub(super) fn rest(&self, now: Moment) {
-        self.rested.store(now.as_nanos(), Ordering::Relaxed);
+        self.busy.store(u64::try_from(self.busy(now).as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.wake(now);
+    }
+
+    /// It has something to do again.
+    pub(super) fn wake(&self, now: Moment) {
+        self.since.store(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    fn stretch(&self, now: Moment) -> Duration {
+        now.since(Moment::from_nanos(self.since.load(Ordering::Relaxed)))
     }
 
     /// Whether it has long had something to do.
     pub(super) fn is_behind(&self, now: Moment) -> bool {
-        now.since(Moment::from_nanos(self.rested.load(Ordering::Relaxed))) > BUSY_AFTER
+        self.stretch(now) > BUSY_AFTER
+    }
+
+    /// How long it has been behind until now, all in all.
+    pub(super) fn busy(&self, now: Moment) -> Duration {
+        let present = if self.is_behind(now) { self.stretch(now) } else { Duration::ZERO };
+        Duration::from_nanos(self.busy.load(Ordering::Relaxed)) + present
     }
 }
 
@@ -253,6 +271,21 @@ mod tests {
         assert_eq!(opened(late), WHILE_BUSY);
         pool.haste.rest(late);
         assert_eq!(opened(late), 8 - WHILE_BUSY, "rested: the network is what is slow");
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_is_not_behind_and_what_it_was_behind_adds_up() {
+        let (haste, ms) = (Haste::default(), Moment::from_millis);
+        haste.rest(ms(1));
+        haste.wake(ms(500));
+        assert!(!haste.is_behind(ms(504)) && haste.busy(ms(504)).is_zero(), "it slept");
+        assert!(haste.is_behind(ms(530)));
+        haste.rest(ms(600));
+        haste.wake(ms(600));
+        haste.rest(ms(603));
+        assert_eq!(haste.busy(ms(603)), Duration::from_millis(100), "short stretches are none");
+        haste.wake(ms(700));
+        assert_eq!(haste.busy(ms(720)), Duration::from_millis(120), "the present one counts, too");
     }
 
     #[test]

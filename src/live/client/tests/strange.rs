@@ -77,14 +77,14 @@ fn a_body_that_is_reset_half_way_is_no_success() {
         plan.load = testing::load("10/s", Duration::from_secs(1));
         plan.requests = testing::mix("20s");
         let played = play(&plan, &url);
-        assert_eq!((played.sent(), played.broken(Broken::Reset)), (10, 10), "{sender:?}");
+        assert_eq!((played.sent(), played.broken(Broken::Cut)), (10, 10), "{sender:?}");
         let measures = measured(&plan, &played);
         assert_eq!(measures.arrivals.get(Outcome::Failed), 10);
         assert_eq!(measures.latencies.from_due(Outcome::Completed).count(), 0);
         let took = measures.latencies.from_sent(Outcome::Failed).min().unwrap();
         assert!(Duration::from_micros(took) >= halves, "the end is that of the body: {took}");
         let (cause, often) = measures.failures.iter().next().unwrap();
-        assert_eq!((cause.to_string().as_str(), often.count, often.read), ("connection reset", 10, 50));
+        assert_eq!((cause.to_string().as_str(), often.count, often.read), ("answer cut short", 10, 50));
     }
 }
 
@@ -151,5 +151,27 @@ fn who_leaves_while_this_thread_is_behind_was_not_sent() {
         let late = played.unsent(Unsent::Late);
         assert!(late > 100, "{sender:?}: {late} of 500 not sent");
         assert_eq!(played.sent() + late, 500, "{sender:?}");
+        // whoever is booked on the target was written to it
+        thread::sleep(Duration::from_millis(200));
+        let read = server.requests.load(Ordering::SeqCst);
+        // but for those that were just being written when it was too late
+        assert!(read + 40 >= played.sent(), "{sender:?}: {read} of {} reached the target", played.sent());
+    }
+}
+
+/// A target that lets nobody's connection come up is left by its callers, however long the thread that sends has slept.
+#[test]
+fn who_leaves_a_target_that_lets_nobody_in_has_left_the_target() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // it takes connections, and says nothing where TLS is to begin
+    let mut plan = testing::plan(&format!("https://{}", listener.local_addr().unwrap()));
+    plan.target.request.insecure = true;
+    plan.load = testing::load("20/s", Duration::from_secs(1));
+    plan.requests = testing::mix("150ms");
+    for sender in [SenderKind::Reqwest, SenderKind::Hyper] {
+        plan.target.request.transport.sender = sender;
+        let played = play(&plan, &format!("https://{}", listener.local_addr().unwrap()));
+        let left = played.count(|s| matches!(s, Sighting::Left { .. }));
+        assert_eq!((left, played.unsent(Unsent::Late)), (20, 0), "{sender:?}");
     }
 }
