@@ -1,10 +1,10 @@
 //! Callers who try again: what an answer's headers tell them, and when their next attempt is due.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue};
 
 use super::pacer::Departure;
 use crate::observe::{Answer, Attempt, Hint, RetryAfter};
@@ -86,14 +86,18 @@ fn retry_count(attempt: Attempt) -> u16 {
     if attempt.is_copy() { 0 } else { attempt.nth }
 }
 
-/// Adds what an SDK says of itself: how often it has tried, and how long it waits for an answer, in whole seconds. Nothing
-/// for callers who do as no SDK does.
+/// Adds what an SDK says of itself: how often it has tried, and how long it waits for an answer. Nothing for callers who do
+/// as no SDK does.
 pub(super) fn introduce(class: &Class, attempt: Attempt, headers: &mut HeaderMap) {
     let OnRefusal::Retry(retry) = &class.on_refusal else { return };
     let Some(sdk) = retry.sdk() else { return };
     headers.insert(RETRY_COUNT, retry_count(attempt).into());
+    let patience = class.patience;
+    let seconds = if sdk.whole_seconds { patience.as_secs() as f64 } else { patience.as_secs_f64() };
     for name in sdk.timeout_headers {
-        headers.insert(*name, class.patience.as_secs().into());
+        if let Ok(value) = HeaderValue::try_from(seconds.to_string()) {
+            headers.insert(*name, value);
+        }
     }
 }
 
@@ -122,16 +126,22 @@ pub(super) struct Told {
 
 impl Told {
     /// Of these headers. Headers that tell when a limit is reset are none of them.
-    pub(super) fn read(headers: &HeaderMap) -> Self {
+    ///
+    /// A date is held against the answer's own; against `wall`, the time since 1970, if it has none.
+    pub(super) fn read(headers: &HeaderMap, wall: Duration) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-        let read = |number: fn(&str, f64) -> Option<Duration>| {
-            let fine = text(Hint::MILLISECONDS).and_then(|text| number(text, 1e-3));
-            fine.or_else(|| {
-                let text = text(RETRY_AFTER.as_str())?;
-                number(text, 1.0).or_else(|| date(text, headers))
-            })
+        let coarse = text(RETRY_AFTER.as_str());
+        let read = |number: fn(&str, f64) -> Option<Read>, fine: Option<Read>| {
+            // a number that is no wait ends the search: it was read
+            fine.or_else(|| number(coarse?, 1.0)).unwrap_or_else(|| date(coarse?, headers, wall))
         };
-        Self { hint: read(number), loose: read(|text, unit| number(beginning(text), unit)) }
+        let fine = |number: fn(&str, f64) -> Option<Read>| {
+            text(Hint::MILLISECONDS).and_then(|text| number(text, 1e-3))
+        };
+        let loosely: fn(&str, f64) -> Option<Read> = |text, unit| number(beginning(text), unit);
+        // where there is another header, nothing in milliseconds counts for none
+        let other = |read: &Read| coarse.is_none() || *read != Some(Duration::ZERO);
+        Self { hint: read(number, fine(number)), loose: read(loosely, fine(loosely).filter(other)) }
     }
 }
 
@@ -156,17 +166,20 @@ fn beginning(text: &str) -> &str {
     &text[..end]
 }
 
-/// A number of units, as a float: negative numbers and what is no number are no wait, one too large is the longest.
-fn number(text: &str, unit: f64) -> Option<Duration> {
-    let seconds = text.parse::<f64>().ok().filter(|number| *number >= 0.0)? * unit;
-    Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+/// What a number comes to: a wait, or none.
+type Read = Option<Duration>;
+
+/// A number of units, as a float parser reads it: one below nothing, or none at all, is no wait, and one too large is the
+/// longest. `None` of what is not read.
+fn number(text: &str, unit: f64) -> Option<Read> {
+    let seconds = text.parse::<f64>().ok()? * unit;
+    Some((seconds >= 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)))
 }
 
-/// A date, against the answer's own.
-fn date(text: &str, headers: &HeaderMap) -> Option<Duration> {
+fn date(text: &str, headers: &HeaderMap, wall: Duration) -> Option<Duration> {
     let then = httpdate::parse_http_date(text).ok()?;
-    let now = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
-    then.duration_since(now).ok()
+    let own = headers.get(DATE).and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+    then.duration_since(own.unwrap_or(SystemTime::UNIX_EPOCH + wall)).ok()
 }
 
 #[cfg(test)]
@@ -174,8 +187,8 @@ mod tests {
     use super::*;
 
     fn told(pairs: &[(&'static str, &'static str)]) -> Told {
-        let headers = pairs.iter().map(|(k, v)| (k.parse().unwrap(), http::HeaderValue::from_static(v)));
-        Told::read(&headers.collect())
+        let headers = pairs.iter().map(|(k, v)| (k.parse().unwrap(), HeaderValue::from_static(v)));
+        Told::read(&headers.collect(), Duration::from_secs(784_111_777))
     }
 
     fn hint(pairs: &[(&'static str, &'static str)]) -> Option<u128> {
@@ -189,6 +202,15 @@ mod tests {
         assert_eq!(hint(&[("retry-after-ms", "4321")]), Some(4_321));
         assert_eq!(hint(&[("retry-after-ms", "4321"), ("retry-after", "60")]), Some(4_321));
         assert_eq!(hint(&[("retry-after-ms", "soon"), ("retry-after", "5")]), Some(5_000));
+        assert_eq!(
+            hint(&[("retry-after-ms", "-1"), ("retry-after", "5")]),
+            None,
+            "it was read, and is no wait"
+        );
+        // openai-node takes nothing in milliseconds for no such header
+        let nothing = told(&[("retry-after-ms", "0"), ("retry-after", "5")]);
+        assert_eq!((nothing.hint, nothing.loose), (Some(Duration::ZERO), Some(Duration::from_secs(5))));
+        assert_eq!(told(&[("retry-after-ms", "0")]).loose, Some(Duration::ZERO));
     }
 
     /// As in urllib3/urllib3#2861: a fraction of a second is read as one.
@@ -233,23 +255,26 @@ mod tests {
 
     #[test]
     fn an_sdk_says_how_often_it_has_tried_and_how_long_it_waits() {
-        let said = |on_refusal: &str, nth| {
-            let mix = crate::live::testing::mix_with("25s", on_refusal);
+        let said_by = |deadline: &str, on_refusal: &str, nth| {
+            let mix = crate::live::testing::mix_with(deadline, on_refusal);
             let mut headers = HeaderMap::new();
             introduce(mix.class(ClassId(0)), Attempt { seq: 7, nth }, &mut headers);
-            let text = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+            let text = |(name, value): (&http::HeaderName, &HeaderValue)| {
                 format!("{name}: {}", value.to_str().unwrap())
             };
             let mut all: Vec<_> = headers.iter().map(text).collect();
             all.sort();
             all
         };
+        let said = |on_refusal: &str, nth| said_by("25s", on_refusal, nth);
         assert!(said("give_up", 0).is_empty() && said("{retry: {attempts: 3}}", 1).is_empty(), "no SDK");
         let count = "x-stainless-retry-count: 2";
         let (read, whole) = ("x-stainless-read-timeout: 25", "x-stainless-timeout: 25");
         assert_eq!(said("{retry: {like: openai-python}}", 2), [read, count]);
         assert_eq!(said("{retry: {like: anthropic-python}}", 2), [read, count, whole]);
         assert_eq!(said("{retry: {like: openai-node}}", 2), [count, whole]);
+        assert_eq!(said_by("500ms", "{retry: {like: openai-python}}", 0)[0], "x-stainless-read-timeout: 0.5");
+        assert_eq!(said_by("1500ms", "{retry: {like: openai-node}}", 0)[1], "x-stainless-timeout: 1");
         let copy = said("{retry: {like: openai-node}}", Attempt::COPY);
         assert_eq!(copy[0], "x-stainless-retry-count: 0", "a copy is the first attempt once more");
     }
@@ -259,7 +284,8 @@ mod tests {
         let date = ("date", "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(hint(&[date, ("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")]), Some(30_000));
         assert_eq!(hint(&[date, ("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")]), None, "it has passed");
-        assert_eq!(hint(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")]), None);
+        // SDKs go by their own clock: here it is the same second
+        assert_eq!(hint(&[("retry-after", "Sun, 06 Nov 1994 08:50:07 GMT")]), Some(30_000));
     }
 
     /// As in openai/openai-python#937, openai/openai-dotnet#838 and CortexLM/cortex-code#407: headers that tell when a

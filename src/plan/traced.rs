@@ -3,8 +3,8 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use crate::units::{Faults, Place, show_duration};
-use crate::workload::traces::{Rows, Survey};
+use crate::units::{Faults, Moment, show_duration};
+use crate::workload::traces::Rows;
 use crate::workload::{Load, Mix};
 
 /// Opens a file a plan names, by the name in the plan. The message says why it cannot be read.
@@ -41,12 +41,14 @@ pub(super) fn follow(
         Ok(rows) => Arc::new(rows),
         Err(message) => return wrong(message),
     };
-    warn(&spec.file, rows.survey(), &spec.place, warnings);
     if let Some(requests) = requests {
         requests.follow_trace(&rows);
     }
     match load.play(&trace, rows) {
-        Ok(()) => Some(()),
+        Ok(()) => {
+            warn(load, warnings);
+            Some(())
+        }
         Err(at) => wrong(format!(
             "no row lies in phase `{}`: a phase plays the part of the trace that lies where it begins",
             load.phases[at].name
@@ -54,19 +56,25 @@ pub(super) fn follow(
     }
 }
 
-fn warn(file: &str, survey: &Survey, place: &Place, warnings: &Faults) {
-    let Survey { in_file, in_window, file_lasts, window_lasts, .. } = *survey;
-    let per_s = |rows: u64, lasts: std::time::Duration| rows as f64 / lasts.as_secs_f64().max(1e-9);
-    let (whole, window) = (per_s(in_file, file_lasts), per_s(in_window, window_lasts));
-    if window < whole * IDLE {
+/// Warns of phases in which far fewer rows come than in the whole trace.
+fn warn(load: &Load, warnings: &Faults) {
+    let Some((trace, rows)) = load.arrivals.trace().and_then(|trace| Some((trace, trace.rows()?))) else {
+        return;
+    };
+    let (spec, survey) = (trace.spec(), rows.survey());
+    let per_s = |rows: u64, secs: f64| rows as f64 / secs.max(1e-9);
+    let phases = load.phases.iter().enumerate();
+    let played = phases.filter_map(|(i, phase)| trace.rows_in(i, phase.lasts)).sum();
+    let whole = per_s(survey.in_file, survey.file_lasts.as_secs_f64()) * spec.speed.as_f64();
+    let here = per_s(played, load.end().since(Moment::ZERO).as_secs_f64());
+    if here < whole * IDLE {
         let message = format!(
-            "{file}: in the window come {:.3} rows a second, in the whole trace of {} {:.3}: is the window meant to be \
-             nearly idle?",
-            window,
-            show_duration(file_lasts),
-            whole,
+            "{}: {here:.3} rows a second are played, in the whole trace of {} come {whole:.3}: is the part that is played meant \
+             to be nearly idle?",
+            spec.file,
+            show_duration(survey.file_lasts),
         );
-        warnings.add(place.clone(), "load.arrivals.trace.file", message);
+        warnings.add(spec.place.clone(), "load.arrivals.trace.file", message);
     }
 }
 
@@ -142,6 +150,11 @@ mod tests {
         let head = with("to: 6m");
         assert!(head.len() == 1 && head[0].message.contains("nearly idle"), "{head:?}");
         assert_eq!(with("from: 7m"), []);
+        // whether the window says so or the phases do
+        let set =
+            [&*trace.replace("WINDOW", "from: 0s"), "load.phases=[{ name: head, for: 6m }]", "rehearsal={}"];
+        let head = read(BURSTGPT, &set).unwrap().warnings;
+        assert!(head.len() == 1 && head[0].message.contains("nearly idle"), "{head:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::check::words::{number, seconds, thousands};
 use crate::plan::Plan;
 use crate::workload::traces::Sum;
 
-/// The trace a load was played from, at the plan's speed and before its rate factor.
+/// The window of the trace a load was played from, at the plan's speed and before its rate factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TracePart {
     /// Its format.
@@ -16,7 +16,7 @@ pub struct TracePart {
     pub file_s: f64,
     /// Rows in the window, those without tokens included.
     pub in_window_rows: u64,
-    /// Rows that are played.
+    /// Rows that the phases play, each as often as the plan's factor says.
     pub played_rows: u64,
     /// Rows without tokens: failed requests of the recording.
     pub without_tokens_rows: u64,
@@ -64,7 +64,9 @@ impl TracePart {
         let rows = trace.rows()?;
         let survey = rows.survey();
         let lasts = rows.all().last().map_or(0.0, |last| last.at as f64 / 1e9);
-        let played = rows.all().len() as u64;
+        let kept = rows.all().len() as u64;
+        let phases = plan.load.phases.iter().enumerate();
+        let played = phases.filter_map(|(i, phase)| trace.rows_in(i, phase.lasts)).sum();
         Some(Self {
             format: trace.spec().format.to_owned(),
             in_file_rows: survey.in_file,
@@ -74,7 +76,7 @@ impl TracePart {
             without_tokens_rows: survey.without_tokens,
             zero_tokens: trace.spec().zero.name().to_owned(),
             lasts_s: lasts,
-            mean_per_s: (lasts > 0.0).then(|| played as f64 / lasts),
+            mean_per_s: (lasts > 0.0).then(|| kept as f64 / lasts),
             busiest_second_rows: survey.busiest_second,
             empty_seconds: survey.empty_seconds,
             shortest_gap_s: survey.shortest_gap.map(|gap| gap.as_secs_f64()),
@@ -97,7 +99,7 @@ impl TracePart {
             (n, _) => format!("{} of no tokens left out", thousands(n)),
         };
         let mean =
-            self.mean_per_s.map_or_else(String::new, |mean| format!(", {}/s in the mean", number(mean)));
+            self.mean_per_s.map_or_else(String::new, |mean| format!("; {}/s in the mean", number(mean)));
         let shortest =
             self.shortest_gap_s.map_or_else(String::new, |gap| format!("{} at least and ", seconds(gap)));
         let tokens = |sum: &SumPart| {
@@ -109,8 +111,8 @@ impl TracePart {
             )
         };
         format!(
-            "the trace has {} rows in {}{window}; {} are played, {without}{mean}: at most {} in one second, none in {} \
-             seconds; {shortest}{} at most from one to the next; {} tokens asked, {} answered",
+            "the trace has {} rows in {}{window}, {without}; the phases play {} of them{mean}: at most {} in one second, \
+             none in {} seconds; {shortest}{} at most from one to the next; {} tokens asked, {} answered",
             thousands(self.in_file_rows),
             seconds(self.file_s),
             thousands(self.played_rows),
@@ -120,5 +122,37 @@ impl TracePart {
             tokens(&self.prompt_tokens),
             tokens(&self.output_tokens),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufRead;
+
+    use super::*;
+
+    /// Three rows, a minute apart from the first; what is said of them is said of all, and what is played of the phases'.
+    #[test]
+    fn what_is_played_is_what_the_phases_play() {
+        let text = include_str!("../../plans/shared-link.yaml");
+        let trace = "at,asked,answered\n0,100,20\n1,200,30\n60,300,40\n61,300,0\n";
+        let of = |sets: &[&str]| {
+            let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
+            let open = |_: &str| Ok(Box::new(trace.as_bytes()) as Box<dyn BufRead>);
+            let loaded = crate::plan::parse_with(text, None, &sets, &|_| None, &open).unwrap();
+            TracePart::of(&loaded.plan).unwrap()
+        };
+        let whole = of(&["load.phases=[{ name: all, for: 2m }]", "rehearsal={}"]);
+        assert_eq!((whole.in_file_rows, whole.played_rows, whole.without_tokens_rows), (4, 3, 1));
+        assert!((whole.mean_per_s.unwrap() - 3.0 / 60.0).abs() < 1e-9);
+        assert_eq!((whole.empty_seconds, whole.busiest_second_rows), (58, 1));
+        let words = whole.words();
+        assert!(
+            words.contains("4 rows in 61 s, 1 of no tokens left out; the phases play 3 of them; 0.05/s"),
+            "{words}"
+        );
+        assert!(words.contains("600 (100 to 300) tokens asked, 90 (20 to 40) answered"), "{words}");
+        let head = of(&["load.phases=[{ name: head, for: 30s }]", "rehearsal={}"]);
+        assert_eq!((head.in_file_rows, head.played_rows), (4, 2));
     }
 }

@@ -28,16 +28,22 @@ impl OnRefusal {
     }
 
     /// The longest wait its callers keep, beyond which they have to be told not to try again: that of their SDK; of
-    /// callers who give up, the least of any SDK's, since nobody knows whom they stand for. `None` for those who go by a
-    /// rule of the plan's own: it is the plan's word what they do, and they look for no such sign.
+    /// callers who give up, the least of any SDK's, since nobody knows whom they stand for; of those who do as they are told
+    /// whatever it is, a day, for until then they seem frozen. `None` for those who go by another rule of the plan's own: it
+    /// is the plan's word what they do, and they look for no such sign.
     pub fn keeps(&self) -> Option<Duration> {
         match self {
             Self::GiveUp => Some(super::retry::kept_by_all()),
             Self::Retry(Retry { manner: Manner::Like(sdk), .. }) => Some(sdk.keeps),
-            Self::Retry(Retry { manner: Manner::Own(_), .. }) => None,
+            Self::Retry(Retry { manner: Manner::Own(rule), .. }) => match rule.honour {
+                Honour::Always => Some(DAY),
+                Honour::Never | Honour::UpTo(_) => None,
+            },
         }
     }
 }
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// Which refused callers come back exactly as told, to see whether the answer was true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -219,8 +219,12 @@ mod tests {
     /// What is compared with a machine's limits: no second holds more, and one nearly as many.
     #[test]
     fn no_second_holds_more_callers_than_the_peak() {
-        for name in ["constant", "on_off", "oscillating", "ramp", "rounds"] {
-            let process = (ALL.iter().find(|kind| kind.name == name).unwrap().build)(None).unwrap();
+        let named = |name: &str| (ALL.iter().find(|kind| kind.name == name).unwrap().build)(None).unwrap();
+        let mut all = ["constant", "on_off", "oscillating", "ramp", "rounds"].map(named).to_vec();
+        let short = super::super::testing::map(vec![("every", super::super::testing::text("600ms"))]);
+        all.push(Arc::new(super::super::testing::read::<Rounds>(&short)));
+        for process in all {
+            let name = process.name();
             let all = offsets(&*process, 200, 60, 7);
             let second = |from: &Duration| {
                 all.iter().filter(|at| *from <= **at && **at < *from + Duration::from_secs(1)).count()

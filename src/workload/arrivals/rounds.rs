@@ -107,9 +107,10 @@ impl Process for Rounds {
         Some(self)
     }
 
-    /// All callers of a round of the largest factor, or of those that lie in a second.
+    /// All callers of a round of the largest factor, or of as many as can lie in a second.
     fn peak(&self, rate: Rate, _: Option<Rate>) -> f64 {
         let factor = self.factors.values().flatten().copied().fold(1.0, f64::max);
-        rate.per_sec_f64() * self.every.as_secs_f64().max(1.0) * factor
+        let every = self.every.as_secs_f64();
+        rate.per_sec_f64() * every * (1.0 / every).ceil() * factor
     }
 }

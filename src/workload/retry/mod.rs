@@ -59,8 +59,10 @@ pub struct Sdk {
     pub about: &'static str,
     /// The longest wait it keeps: told to wait longer it gives up, or comes early.
     pub keeps: Duration,
-    /// The headers in which it says how long it waits for an answer, in whole seconds.
+    /// The headers in which it says how long it waits for an answer, in seconds.
     pub timeout_headers: &'static [&'static str],
+    /// Whether it leaves fractions of a second out there.
+    pub whole_seconds: bool,
     /// What it does after an attempt, as long as it has attempts left.
     pub next: fn(&Signs) -> Next,
 }

@@ -10,6 +10,7 @@ pub(super) const SDK: Sdk = Sdk {
     about: "two retries; keeps a Retry-After from 0 to 60 s, comes early beyond it",
     keeps: MOST,
     timeout_headers: &["x-stainless-timeout"],
+    whole_seconds: true,
     next,
 };
 

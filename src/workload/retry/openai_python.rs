@@ -10,6 +10,7 @@ pub(super) const SDK: Sdk = Sdk {
     about: "two retries; keeps a Retry-After up to 120 s, gives up beyond it",
     keeps: MOST,
     timeout_headers: &["x-stainless-read-timeout"],
+    whole_seconds: false,
     next,
 };
 
