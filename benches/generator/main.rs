@@ -54,7 +54,7 @@ fn main() -> Outcome<()> {
 
 fn read(args: &[String]) -> Outcome<Asked> {
     let mut asked =
-        Asked { only: None, rates: vec![100, 1_000, 5_000, 10_000, 20_000], seconds: 10, repeat: 1 };
+        Asked { only: None, rates: vec![100, 1_000, 5_000, 10_000, 20_000], seconds: 10, repeat: 3 };
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or_else(|| format!("{arg} wants a value"));
@@ -86,18 +86,23 @@ struct Row {
 fn table(asked: &Asked) -> Outcome<()> {
     let scheduling = tenfold::live::scheduling_permitted()?;
     println!(
-        "{} s a point, {} of each, the one with the median D; D in ms, its span, CPU in s per 1,000 requests; \
-         scheduling: {scheduling}",
+        "{} s a point, {} of each, the one with the median D; D in ms, its span, CPU in s per 1,000 requests, both also as \
+         ratios to the bare socket beside them; scheduling: {scheduling}",
         asked.seconds, asked.repeat
     );
-    println!("{:>9}  {:<17} {:>8} {:>11} {:>8} {:>9}", "offered/s", "sender", "D", "span", "CPU", "rate/s");
+    println!(
+        "{:>9}  {:<17} {:>8} {:>7} {:>11} {:>8} {:>7} {:>9}",
+        "offered/s", "sender", "D", "ratio", "span", "CPU", "ratio", "rate/s"
+    );
     let (there, absent) = peers::installed();
     for rate in &asked.rates {
+        // the first is the bare socket
+        let mut floor = None;
         for (name, request) in OURS {
-            row(asked, *rate, name, |server| ours(server, *rate, asked.seconds, request))?;
+            row(asked, (*rate, name), &mut floor, |server| ours(server, *rate, asked.seconds, request))?;
         }
         for peer in &there {
-            row(asked, *rate, peer.name, |server| peer.send(server, *rate, asked.seconds))?;
+            row(asked, (*rate, peer.name), &mut floor, |server| peer.send(server, *rate, asked.seconds))?;
         }
     }
     if !absent.is_empty() {
@@ -106,7 +111,13 @@ fn table(asked: &Asked) -> Outcome<()> {
     Ok(())
 }
 
-fn row(asked: &Asked, rate: u64, name: &str, send: impl Fn(&mut Server) -> Outcome<Row>) -> Outcome<()> {
+/// Measures and prints a row. `floor` is D and CPU of the first at its rate.
+fn row(
+    asked: &Asked,
+    (rate, name): (u64, &str),
+    floor: &mut Option<(f64, f64)>,
+    send: impl Fn(&mut Server) -> Outcome<Row>,
+) -> Outcome<()> {
     let mut rows = Vec::new();
     for _ in 0..asked.repeat {
         let mut server = Server::start(Duration::ZERO, Duration::ZERO, 1_000)?;
@@ -119,7 +130,12 @@ fn row(asked: &Asked, rate: u64, name: &str, send: impl Fn(&mut Server) -> Outco
     let span = rows.first().zip(rows.last()).map(|(least, most)| (least.d, most.d));
     if let Some((Row { d, cpu, rate: reached, more }, (least, most))) = rows.get(rows.len() / 2).zip(span) {
         let span = format!("{least:.2}-{most:.2}");
-        println!("{rate:>9}  {name:<17} {d:>8.3} {span:>11} {cpu:>8.4} {reached:>9.1}  {more}");
+        let (least_d, least_cpu) = *floor.get_or_insert((*d, *cpu));
+        println!(
+            "{rate:>9}  {name:<17} {d:>8.3} {:>7.2} {span:>11} {cpu:>8.4} {:>7.2} {reached:>9.1}  {more}",
+            d / least_d,
+            cpu / least_cpu
+        );
     }
     Ok(())
 }
@@ -179,9 +195,10 @@ fn memory() -> Outcome<()> {
         let peak = (number(&out, "peak_kb")? - before) / open;
         println!(
             "  {keys:<26} {rate:>5}/s {open:>6} open: {held:>5.1} kB each before the first answer, {peak:>5.1} at the peak, \
-             answers and what is remembered of them included (goal {goal}), rate {:+.3} %, {} of {} completed, \
-             {} unsent, {} failed, {} connections, lag p99 {:.2} ms",
+             answers and what is remembered of them included (goal {goal}), rate {:+.3} %, count off by {:.2} ms at most in 99 \
+             of 100, {} of {} completed, {} unsent, {} failed, {} connections, lag p99 {:.2} ms",
             (number(&seen, "rate")? / rate as f64 - 1.0) * 100.0,
+            number(&seen, "p99")?,
             out["completed"],
             out["offered"],
             out["unsent"],

@@ -115,15 +115,18 @@ fn table(limits: &Limits, file: &Path) -> String {
         let deviation = kept.deviation_p99_us.map_or_else(|| "-".to_owned(), micros);
         let then = kept.then.as_deref().unwrap_or("no higher rate was tried");
         format!(
-            "  {what:<27} {:>9}/s {:>10} {:>10}   {}\n",
+            "  {what:<27} {:>9}/s {:>10} {:>10} {:>10}   {}\n",
             kept.rate_per_s,
             micros(kept.lag_p99_us),
             deviation,
+            kept.gaps_us.map_or_else(|| "-".to_owned(), |(_, p99)| micros(p99)),
             faults::tame(then)
         )
     };
-    let mut text =
-        format!("  {:<27} {:>11} {:>10} {:>10}   then\n", "", "keeps up to", "lag p99", "deviation");
+    let mut text = format!(
+        "  {:<27} {:>11} {:>10} {:>10} {:>10}   then\n",
+        "", "keeps up to", "lag p99", "deviation", "gaps p99"
+    );
     for kept in &limits.generator {
         text.push_str(&row(&format!("generator, {}, HTTP/{}", kept.name, kept.http), kept));
     }
@@ -156,6 +159,7 @@ mod tests {
             rate_per_s,
             lag_p99_us: 310,
             deviation_p99_us: Some(120),
+            gaps_us: Some((40, 250)),
             then: Some("6000/s: lag p99 4.0 ms".into()),
         };
         let limits = Limits {
@@ -167,8 +171,7 @@ mod tests {
             provider: vec![Kept { deviation_p99_us: None, then: None, ..kept("wiremock", 4_000) }],
         };
         let text = table(&limits, Path::new("/x/limits.json"));
-        let generator =
-            "  generator, hyper, HTTP/1         5000/s    0.31 ms    0.12 ms   6000/s: lag p99 4.0 ms\n";
+        let generator = "  generator, hyper, HTTP/1         5000/s    0.31 ms    0.12 ms    0.25 ms   6000/s: lag p99 4.0 ms\n";
         assert!(text.contains(generator), "{text}");
         assert!(
             text.contains("provider, wiremock")

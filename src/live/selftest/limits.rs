@@ -64,6 +64,10 @@ pub struct Kept {
     /// How far the cumulative count was from `rate × t` as the server saw it, at the 99th percentile. Absent of the
     /// provider.
     pub deviation_p99_us: Option<u64>,
+    /// How far gaps between two requests were from `1 / rate` as the server saw them: the median and the 99th percentile.
+    /// Absent of the provider.
+    #[serde(default)]
+    pub gaps_us: Option<(u64, u64)>,
     /// What the next higher rate that was tried failed by, in words. Absent if none did.
     pub then: Option<String>,
 }
@@ -161,6 +165,7 @@ fn scheduling() -> String {
 struct Trial {
     lag_p99_us: u64,
     deviation_p99_us: Option<u64>,
+    gaps_us: Option<(u64, u64)>,
     /// What it failed by.
     short: Option<String>,
 }
@@ -177,6 +182,7 @@ fn highest(
         rate_per_s: 0,
         lag_p99_us: 0,
         deviation_p99_us: None,
+        gaps_us: None,
         then: None,
     };
     let mut tried = |rate: u32, kept: &mut Kept| -> Result<bool, LiveError> {
@@ -188,6 +194,7 @@ fn highest(
                     kept.rate_per_s = rate;
                     kept.lag_p99_us = trial.lag_p99_us;
                     kept.deviation_p99_us = trial.deviation_p99_us;
+                    kept.gaps_us = trial.gaps_us;
                     return Ok(true);
                 }
                 Some(why) => kept.then = Some(format!("{rate}/s: {why}")),
@@ -243,8 +250,10 @@ fn plain(way: Way, rate: u32) -> Result<Trial, LiveError> {
     let driven = drive(&plan, &server.url())?;
     let spacing = Spacing::of(&server.take_arrivals(), f64::from(rate));
     let (lag_p99_us, short) = judged(&plan, &driven.measures);
-    let deviation_p99_us = spacing.map(|s| u64::try_from(s.p99.as_micros()).unwrap_or(u64::MAX));
-    Ok(Trial { lag_p99_us, deviation_p99_us, short })
+    let micros = |span: Duration| u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    let deviation_p99_us = spacing.map(|s| micros(s.p99));
+    let gaps_us = spacing.map(|s| (micros(s.gaps.0), micros(s.gaps.1)));
+    Ok(Trial { lag_p99_us, deviation_p99_us, gaps_us, short })
 }
 
 /// The generator against our own provider, with nothing between them.
@@ -257,7 +266,7 @@ fn provided(way: Way, rate: u32) -> Result<Trial, LiveError> {
     let took = driven.measures.latencies.from_due(Outcome::Completed).quantile(0.99).unwrap_or_default();
     let slow = (took > PROVIDER_P99 + plan.provider.service.first_token)
         .then(|| format!("answers took {:.0} ms at the 99th percentile", took.as_secs_f64() * 1e3));
-    Ok(Trial { lag_p99_us, deviation_p99_us: None, short: short.or(slow) })
+    Ok(Trial { lag_p99_us, deviation_p99_us: None, gaps_us: None, short: short.or(slow) })
 }
 
 #[cfg(test)]
@@ -269,7 +278,12 @@ mod tests {
         let mut said = Vec::new();
         let attempt = |rate| {
             let short = (rate > most).then(|| "too fast".to_owned());
-            Ok(Trial { lag_p99_us: u64::from(rate / 10), deviation_p99_us: Some(7), short })
+            Ok(Trial {
+                lag_p99_us: u64::from(rate / 10),
+                deviation_p99_us: Some(7),
+                gaps_us: Some((1, 9)),
+                short,
+            })
         };
         let kept = highest(("hyper", 1), &mut |what| said.push(what.to_owned()), attempt).unwrap();
         (kept, said)

@@ -13,6 +13,9 @@ pub struct Spacing {
     pub p50: Duration,
     /// All but one in a hundred were no farther than this.
     pub p99: Duration,
+    /// Half of the gaps between two of them were no farther from `1 / rate` than this, and all but one in a hundred no
+    /// farther than the second. Where one wake-up sends several, most gaps are nothing, by design.
+    pub gaps: (Duration, Duration),
     /// The farthest of all. A machine steals up to some 16 ms now and then: nothing is judged by it.
     pub worst: Duration,
     /// The rate they came at, from the first to the last.
@@ -34,20 +37,30 @@ impl Spacing {
         let mut late: Vec<f64> = arrivals.iter().enumerate().map(late).collect();
         late.sort_by(f64::total_cmp);
         let origin = late[late.len() / 2];
-        let mut off: Vec<f64> = late.iter().map(|late| (late - origin).abs()).collect();
-        off.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let rank = ((off.len() as f64 * share).ceil() as usize).clamp(1, off.len());
-            Duration::from_secs_f64(off[rank - 1])
-        };
+        let off = sorted(late.iter().map(|late| (late - origin).abs()));
+        let gap = |pair: &[Moment]| (pair[1].since(pair[0]).as_secs_f64() - 1.0 / rate).abs();
+        let gaps = sorted(arrivals.windows(2).map(gap));
         Some(Self {
             count: arrivals.len() as u64,
-            p50: at(0.5),
-            p99: at(0.99),
-            worst: at(1.0),
+            p50: ranked(&off, 0.5),
+            p99: ranked(&off, 0.99),
+            gaps: (ranked(&gaps, 0.5), ranked(&gaps, 0.99)),
+            worst: ranked(&off, 1.0),
             rate: (arrivals.len() - 1) as f64 / span,
         })
     }
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+/// Of values in order, of which there is one, that of nearest rank.
+fn ranked(all: &[f64], share: f64) -> Duration {
+    let rank = ((all.len() as f64 * share).ceil() as usize).clamp(1, all.len());
+    Duration::from_secs_f64(all[rank - 1])
 }
 
 #[cfg(test)]
@@ -66,6 +79,12 @@ mod tests {
         let some_late = at((0..1_000).map(|n| n * 1_000 + if n % 50 == 49 { 700 } else { 0 }));
         let spacing = Spacing::of(&some_late, 1_000.0).unwrap();
         assert!(spacing.p50 < Duration::from_nanos(10));
+        let off =
+            |gap: Duration, micros| gap.abs_diff(Duration::from_micros(micros)) < Duration::from_nanos(10);
+        assert!(
+            off(spacing.gaps.0, 0) && off(spacing.gaps.1, 700),
+            "one gap is longer, and one shorter: {spacing:?}"
+        );
         assert!(spacing.p99.abs_diff(Duration::from_micros(700)) < Duration::from_nanos(10), "{spacing:?}");
     }
 
