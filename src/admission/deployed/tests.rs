@@ -225,6 +225,15 @@ impl<M: Machine> Driver<M> {
         self.note(&effects);
     }
 
+    /// Whoever waits for another's answer leaves.
+    fn leave_the_attached(&mut self) {
+        let attached = self.states.iter().filter(|(_, state)| matches!(state, State::Attached(_)));
+        for id in attached.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.states.insert(id, State::Ended);
+            self.feed(Event::Left { id });
+        }
+    }
+
     /// Every call ends, until nobody waits.
     fn finish(mut self) -> Self {
         for _ in 0..10_000 {
@@ -279,7 +288,11 @@ proptest! {
         let name = ALL[which].name;
         let replicas = if name == "per_replica_quotas" { "replicas: 2," } else { "" };
         let driver = Driver::new(Deployed::new(&config(&format!("{replicas} faults: [{name}]")), Moment::ZERO));
-        let driver = driver.play(&steps).finish();
+        let mut driver = driver.play(&steps).finish();
+        if name == "leaked_holds" {
+            // whoever comes under the key of a call whose end was lost waits for it until it leaves
+            driver.leave_the_attached();
+        }
         prop_assert!(driver.states.values().all(|state| *state == State::Ended), "{name}: {:?}", driver.states);
         let gauge = driver.machine.gauge();
         prop_assert_eq!(gauge.waiting, 0, "{}", name);
