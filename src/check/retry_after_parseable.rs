@@ -32,16 +32,13 @@ fn judge(scene: &Scene<'_>) -> Finding {
             format!("{because}; {} different, from {least} s to {most} s", refusals.distinct())
         };
     }
-    for (count, what) in [
-        (refusals.unreadable, "cannot be read"),
-        (refusals.fractional, "have a fraction, which no standard has"),
+    for (count, what, texts) in [
+        (refusals.unreadable, "cannot be read", &refusals.odd),
+        (refusals.fractional, "have a fraction, which no standard has", &refusals.fractions),
     ] {
-        if count > 0 {
-            because = format!("{because}; {} {what}", thousands(count));
+        if let Some((text, times)) = texts.most() {
+            because = format!("{because}; {} {what} (`{text}` {})", thousands(count), words::times(times));
         }
-    }
-    if let Some((text, times)) = refusals.odd.most() {
-        because = format!("{because} (`{text}` {})", words::times(times));
     }
     draft
         .judged(share >= limit, share, limit, because)

@@ -3,8 +3,9 @@
 //! Official SDKs keep a Retry-After up to a cap (openai-python 120 s, anthropic-python and openai-node 60 s). Told to wait
 //! longer some give up, and others come back within seconds, which is the storm the header was to prevent. A smaller,
 //! false time is no way out. So a true time above the cap of its caller's client has to be marked, and then all of them
-//! stay away. For callers who give up, and stand for anybody's clients, the least of these caps counts; whoever tries
-//! again by a rule of the plan's own looks for no mark.
+//! stay away. For callers who give up, and stand for anybody's clients, the least of these caps counts; whoever
+//! does as it is told by a rule of the plan's own keeps a wait of up to a day, and whoever has a limit of its own in that rule
+//! looks for no mark.
 //!
 //! `retry-after-ms` beside it must not promise another time: official SDKs take that one, and everybody else the other.
 //!
@@ -33,7 +34,7 @@ fn judge(scene: &Scene<'_>) -> Finding {
         return draft.not_applicable("no refusal announced a time to wait");
     }
     let (long, marked, conflicting) = (refusals.overlong, refusals.marked, refusals.hints.conflicting);
-    let usable = announced - (long - marked + conflicting).min(announced);
+    let usable = announced - refusals.unusable.min(announced);
     let (share, limit) = (usable as f64 / announced as f64, scene.part(&KIND));
     let longest = refusals.announced.max().unwrap_or(0) as f64;
     let mut because = match long {

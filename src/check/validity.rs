@@ -15,6 +15,8 @@ pub struct Validity {
     pub lag_p99: Option<Duration>,
     /// The most that is allowed.
     pub lag_limit: Duration,
+    /// Attempts that were sent later than that.
+    pub sent_late: u64,
     /// Requests that could not be sent in time.
     pub unsent: u64,
     /// Their share of all that were offered.
@@ -37,10 +39,12 @@ impl Validity {
         let (plan, measures) = (scene.plan, scene.measures);
         let share = |count: u64, of: u64| if of == 0 { 0.0 } else { count as f64 / of as f64 };
         let unsent = measures.arrivals.get(Outcome::Unsent);
+        let limit = u64::try_from(plan.lag_limit().as_micros()).unwrap_or(u64::MAX);
         let mut validity = Self {
             // in virtual time everything is sent the instant it is due
             lag_p99: measures.lag.quantile(0.99).filter(|_| scene.live),
             lag_limit: plan.lag_limit(),
+            sent_late: measures.lag.count() - measures.lag.count_to(limit),
             unsent,
             unsent_share: share(unsent, measures.offered),
             unsent_by: measures.unsent,
@@ -112,7 +116,10 @@ impl Validity {
             ));
         }
         if let Some(at) = measures.vitals.generator_stuck {
-            add(format!("the generator stood still {} into the run", words::seconds(at.as_secs_f64())));
+            add(format!(
+                "the generator stood still or died {} into the run",
+                words::seconds(at.as_secs_f64())
+            ));
         }
         for (at, seconds) in measures.vitals.clock_steps.iter().filter(|(_, seconds)| seconds.abs() >= STEP) {
             add(format!(

@@ -123,7 +123,7 @@ impl Desk {
             if stop.asked() {
                 return Over::Asked;
             }
-            if let Some(why) = self.stuck(now, paced) {
+            if let Some(why) = self.stuck(now, paced).filter(|_| !done) {
                 return Over::Aborted(why);
             }
             if turn.is_multiple_of(LOOK) {
@@ -163,9 +163,9 @@ impl Desk {
         }
     }
 
-    /// The sender has come to an end that is none.
-    pub(super) fn generator_failed(&mut self) {
-        let at = self.clock.now();
+    /// The sender has come to an end that is none, when everything due before `paced` had been begun.
+    pub(super) fn generator_failed(&mut self, paced: Moment) {
+        let at = paced.min(self.clock.now());
         self.order.push(Seen::Vital(Vital::GeneratorStuck { at }));
     }
 

@@ -16,6 +16,9 @@ use super::reading::{KEPT, escaped};
 use crate::observe::{Hint, HintSet, Says};
 use crate::units::{parse_duration, span_of};
 
+/// Characters of a header's name that are kept.
+const NAME: usize = 80;
+
 /// The most hints of one answer that are read.
 const MOST: usize = 16;
 
@@ -37,7 +40,7 @@ pub(super) fn read(headers: &HeaderMap, wall: Duration) -> HintSet {
             name if is_of_no_limit(headers, name) => Says::Nothing,
             _ => says(text.trim(), now),
         };
-        Hint { header: name.as_str().to_owned(), says, text: escaped(&text, KEPT) }
+        Hint { header: escaped(name.as_str(), NAME), says, text: escaped(&text, KEPT) }
     };
     hints.take(MOST).map(hint).collect()
 }
@@ -49,12 +52,13 @@ fn is_hint(name: &str) -> bool {
     name == Hint::MILLISECONDS || limit && (name.contains("reset") || name.contains("after"))
 }
 
-/// Whether the limit this header resets, or what is left of it, is less than nothing.
+/// Whether the limit this header resets is less than nothing or, where it is not told, what is left of it.
 fn is_of_no_limit(headers: &HeaderMap, name: &str) -> bool {
-    ["limit", "remaining"].iter().any(|of| {
-        let beside = headers.get(name.replace("reset", of)).and_then(|value| value.to_str().ok());
-        beside.and_then(|text| number(text.trim())).is_some_and(|number| number < 0.0)
-    })
+    let beside = |of: &str| {
+        let text = headers.get(name.replace("reset", of)).and_then(|value| value.to_str().ok());
+        text.and_then(|text| number(text.trim()))
+    };
+    beside("limit").or_else(|| beside("remaining")).is_some_and(|number| number < 0.0)
 }
 
 fn says(text: &str, now: Duration) -> Says {
@@ -62,10 +66,8 @@ fn says(text: &str, now: Duration) -> Says {
         Some(millis) if millis >= MOMENTS_IN_MILLIS && !text.contains('.') => until(millis / 1e3, now),
         Some(seconds) if seconds >= MOMENTS => until(seconds, now),
         Some(seconds) => wait(seconds),
-        None => moment(text).map_or_else(
-            || parse_duration(text).map_or(Says::Unknown, Says::Wait),
-            |then| until(then.as_secs_f64(), now),
-        ),
+        None => moment(text)
+            .map_or_else(|| parse_duration(text).map_or(Says::Unknown, Says::Wait), |then| until(then, now)),
     }
 }
 
@@ -88,12 +90,10 @@ fn until(then: f64, now: Duration) -> Says {
     }
 }
 
-/// A date, as the time since 1970.
-fn moment(text: &str) -> Option<Duration> {
-    let by_rfc = DateTime::parse_from_rfc3339(text).ok();
-    let by_rfc =
-        by_rfc.and_then(|then| u64::try_from(then.timestamp_millis()).ok()).map(Duration::from_millis);
-    by_rfc.or_else(|| http_date(text))
+/// A date, in seconds since 1970.
+fn moment(text: &str) -> Option<f64> {
+    let by_rfc = DateTime::parse_from_rfc3339(text).ok().map(|then| then.timestamp_millis() as f64 / 1e3);
+    by_rfc.or_else(|| http_date(text).map(|then| then.as_secs_f64()))
 }
 
 fn http_date(text: &str) -> Option<Duration> {
@@ -139,6 +139,13 @@ mod tests {
         assert_eq!(hints(&none)[0].says, Says::Nothing);
         assert_eq!(hints(&none).len(), 1, "a limit is no time");
         assert_eq!(hints(&none[1..])[0].says, Says::Nothing);
+        let overdrawn =
+            [("x-ratelimit-limit", "100"), ("x-ratelimit-remaining", "-3"), ("x-ratelimit-reset", "55")];
+        assert_eq!(
+            hints(&overdrawn)[0].says,
+            after(55_000),
+            "a counter below nothing is no word of the limit"
+        );
         assert_eq!(said("x-ratelimit-reset-tokens", "-1"), Says::Nothing);
         assert_eq!(said("x-ratelimit-reset-tokens", "0"), after(0));
     }
@@ -159,6 +166,7 @@ mod tests {
             "the last that is no moment"
         );
         assert_eq!(read("2026-12-01T00:00:07Z"), after(7_000));
+        assert_eq!(read("0001-01-01T00:00:00Z"), Says::Past);
         assert_eq!(read("Tue, 01 Dec 2026 00:01:00 GMT"), after(60_000));
         let unknown = &hints(&[("ratelimit-reset", "after lunch")])[0];
         assert_eq!((unknown.says, unknown.text.as_str()), (Says::Unknown, "after lunch"));
@@ -189,12 +197,14 @@ mod tests {
     fn a_server_cannot_make_us_keep_more_than_a_few() {
         let mut headers = HeaderMap::new();
         for n in 0..200 {
-            let name: http::HeaderName = format!("x-ratelimit-reset-{n}").parse().unwrap();
+            let name: http::HeaderName =
+                format!("x-ratelimit-reset-{n}-{}", "x".repeat(900)).parse().unwrap();
             headers.insert(name, HeaderValue::from_bytes(&[b'9'; 5_000]).unwrap());
         }
         let hints = read(&headers, WALL);
         let hints = hints.as_slice();
         assert!(hints.len() == MOST && hints.iter().all(|hint| hint.text.chars().count() <= KEPT + 1));
+        assert!(hints.iter().all(|hint| hint.header.chars().count() <= NAME + 1));
         assert!(hints.iter().all(|hint| matches!(hint.says, Says::Wait(_))));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::{Client, Url};
 
-use super::{Clock, Seen};
+use super::{Clock, Seen, trouble};
 use crate::measure::Vital;
 
 /// From one ping to the next.
@@ -23,24 +23,33 @@ pub(super) async fn ping(http: Client, url: Url, clock: Clock, out: Sender<Seen>
     loop {
         tokio::time::sleep_until(clock.tokio_instant(next)).await;
         let at = clock.now();
-        let answered = tokio::time::timeout(PATIENCE, once(&http, &url)).await.unwrap_or(false);
-        let took = answered.then(|| clock.now().since(at));
-        if out.send(Seen::Vital(Vital::Ping { at, took })).is_err() {
-            return;
+        let answered = tokio::time::timeout(PATIENCE, once(&http, &url)).await.unwrap_or(Some(false));
+        // a lack of ours says nothing of the target
+        if let Some(answered) = answered {
+            let took = answered.then(|| clock.now().since(at));
+            if out.send(Seen::Vital(Vital::Ping { at, took })).is_err() {
+                return;
+            }
         }
         next = (next + EVERY).max(clock.now());
     }
 }
 
-/// Whether there was a whole answer, of any status: a target without a health URL answers 404, and is alive.
-async fn once(http: &Client, url: &Url) -> bool {
-    let Ok(mut response) = http.get(url.clone()).send().await else { return false };
+/// Whether there was a whole answer, of any status: a target without a health URL answers 404, and is alive. `None` if this
+/// machine had no port, descriptor or memory left for it.
+async fn once(http: &Client, url: &Url) -> Option<bool> {
+    let failed = |error: reqwest::Error| (!trouble::exhausted(&error)).then_some(false);
+    let mut response = match http.get(url.clone()).send().await {
+        Ok(response) => response,
+        Err(error) => return failed(error),
+    };
     let mut read = 0;
     loop {
         match response.chunk().await {
             Ok(Some(chunk)) if read + chunk.len() <= LARGEST => read += chunk.len(),
-            Ok(None) => return true,
-            Ok(Some(_)) | Err(_) => return false,
+            Ok(None) => return Some(true),
+            Ok(Some(_)) => return Some(false),
+            Err(error) => return failed(error),
         }
     }
 }

@@ -80,12 +80,16 @@ fn digits(text: &str) -> Option<u64> {
     text.parse().ok().filter(|_| only)
 }
 
-/// Digits, a point, and digits.
+/// Digits, a point, and digits; to the nanosecond, rounded up.
 fn fraction(text: &str) -> Option<Duration> {
     let (whole, part) = text.split_once('.')?;
-    let (whole, _) = (digits(whole)?, digits(part)?);
-    let nanos: u32 = format!("{part:0<9}").parse().ok()?;
-    Some(Duration::new(whole, nanos))
+    if !(1..=KEPT).contains(&part.len()) || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let (nanos, rest) = part.split_at(part.len().min(9));
+    let nanos: u64 = format!("{nanos:0<9}").parse().ok()?;
+    let more = u64::from(rest.bytes().any(|digit| digit != b'0'));
+    Some(Duration::from_secs(digits(whole)?) + Duration::from_nanos(nanos + more))
 }
 
 /// A date less the answer's own; nothing is left of one that has passed.
@@ -226,9 +230,20 @@ mod tests {
             assert_eq!((fraction.wait.as_millis(), fraction.text.as_str()), (millis, text));
         }
         assert_eq!(told(&[("retry-after", "7.000000001")]).unwrap().wait().unwrap().subsec_nanos(), 1);
-        for text in ["1.", ".5", "1.5.2", "1.1234567890", "1e3.5", "-1.5"] {
+        let nanos = |text| told(&[("retry-after", text)]).unwrap().wait().unwrap().subsec_nanos();
+        assert_eq!(
+            nanos("0.5034029483795166"),
+            503_402_949,
+            "as many digits as a float has, and never rounded down"
+        );
+        assert_eq!((nanos("1.5000000000"), nanos("1.9999999999")), (500_000_000, 0));
+        for text in ["1.", ".5", "1.5.2", "1e3.5", "-1.5"] {
             assert!(matches!(told(&[("retry-after", text)]), Some(RetryAfter::Unreadable(_))), "{text}");
         }
+        // bytes that are no text, of which the ninth lies within a character
+        let mut foreign = HeaderMap::new();
+        foreign.insert("retry-after", http::HeaderValue::from_bytes(b"1.a\xff\xff\xff\xff").unwrap());
+        assert!(matches!(retry_after(&foreign), Some(RetryAfter::Unreadable(_))));
     }
 
     /// As in NousResearch/hermes-agent#84762, tavily-ai/tavily-python#166 and bug-ops/zeph#6496: what a float parser takes is

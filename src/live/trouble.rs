@@ -157,7 +157,11 @@ fn read(error: &(dyn Error + 'static), timed_out: bool, connecting: bool, headed
         return Trouble::Tls(tls);
     }
     let why = by_code(error).or_else(|| timed_out.then_some(Broken::TimedOut));
-    Trouble::Broken(why.unwrap_or_else(|| by_words(error, connecting, headed)))
+    Trouble::Broken(match why {
+        // a body that is reset half way is as much cut short as one that just ends
+        Some(Broken::Reset) if headed => Broken::Cut,
+        why => why.unwrap_or_else(|| by_words(error, connecting, headed)),
+    })
 }
 
 /// Where there is no code: by what kind of error lies in the chain.

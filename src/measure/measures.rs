@@ -47,6 +47,8 @@ pub struct Measures {
     pub arrivals: Counts,
     /// What became of all attempts, returns included.
     pub attempts: Counts,
+    /// Of these, those that are neither probes nor copies.
+    pub own_attempts: u64,
     /// The run over time.
     pub windows: Windows,
     /// Failed attempts by cause.
@@ -109,6 +111,7 @@ impl Measures {
             offered: 0,
             arrivals: Counts::default(),
             attempts: Counts::default(),
+            own_attempts: 0,
             windows: Windows::default(),
             failures: Failures::default(),
             latencies: Latencies::default(),
@@ -257,6 +260,7 @@ impl Measures {
     fn count(&mut self, record: &Record, good: bool) {
         let hold = record.hold;
         self.attempts.bump(record.outcome);
+        self.own_attempts += u64::from(!record.probe && !record.attempt.is_copy());
         if record.settles() {
             self.arrivals.bump(record.outcome);
             self.windows.at(&self.frame, record.first_due).arrivals.bump(record.outcome);
@@ -334,6 +338,11 @@ impl Measures {
             && self.windows.iter().all(|window| window.offered == window.arrivals.total())
     }
 
+    /// Attempts for each arrival, but for probes and copies; `None` of no arrivals.
+    pub fn amplification(&self) -> Option<f64> {
+        (self.offered > 0).then(|| self.own_attempts as f64 / self.offered as f64)
+    }
+
     /// The busiest window: arrivals due in it and, apart from that, first attempts sent in one; in requests a second.
     pub fn busiest(&self) -> (f64, f64) {
         let width = self.frame.width.as_secs_f64();
@@ -368,6 +377,7 @@ impl Measures {
         self.offered += other.offered;
         self.arrivals.add(&other.arrivals);
         self.attempts.add(&other.attempts);
+        self.own_attempts += other.own_attempts;
         self.windows.add(&other.windows);
         self.failures.add(&other.failures);
         self.latencies.add(&other.latencies);

@@ -29,10 +29,14 @@ pub struct Refusals {
     pub unreadable: u64,
     /// Answers whose Retry-After has a fraction of a second: it is announced all the same.
     pub fractional: u64,
-    /// What was sent in both, and how often.
+    /// What could not be read, as it was sent, and how often.
     pub odd: Texts,
+    /// The fractions, as they were sent.
+    pub fractions: Texts,
     /// What other headers said of when to come back.
     pub hints: Hints,
+    /// Waits that no client keeps: overlong and not marked, or promised twice.
+    pub unusable: u64,
     /// Answers without the designed form.
     pub unshapely: u64,
     /// What they lacked, and how often.
@@ -135,9 +139,13 @@ impl Refusals {
         }
         let told = record.retry_after.as_ref();
         let hints = record.hints.as_slice();
-        if !hints.is_empty() && self.hints.record(hints, told) {
+        let conflicting = !hints.is_empty() && self.hints.record(hints, told);
+        if conflicting {
             examples.note(Trouble::Conflicting, seq);
         }
+        let span = told.and_then(RetryAfter::wait);
+        let overlong = span.is_some_and(|span| frame.is_overlong(record.class, span));
+        self.unusable += u64::from(conflicting || overlong && record.should_retry != Some(false));
         if let Err(fault) = &record.shape {
             self.unshapely += 1;
             self.faults.note(fault, 1);
@@ -158,14 +166,14 @@ impl Refusals {
                 }
             }
         }
-        if let Some(text) = told.odd() {
-            self.odd.note(text, 1);
-            examples.note(Trouble::Unreadable, seq);
-            match told {
-                RetryAfter::Fraction(..) => self.fractional += 1,
-                RetryAfter::After(_) | RetryAfter::Unreadable(_) => self.unreadable += 1,
-            }
-        }
+        let (count, texts) = match told {
+            RetryAfter::After(_) => return,
+            RetryAfter::Fraction(_) => (&mut self.fractional, &mut self.fractions),
+            RetryAfter::Unreadable(_) => (&mut self.unreadable, &mut self.odd),
+        };
+        *count += 1;
+        texts.note(told.odd().unwrap_or_default(), 1);
+        examples.note(Trouble::Unreadable, seq);
     }
 
     /// Adds another's refusals.
@@ -180,7 +188,9 @@ impl Refusals {
         self.unreadable += other.unreadable;
         self.fractional += other.fractional;
         self.odd.add(&other.odd);
+        self.fractions.add(&other.fractions);
         self.hints.add(&other.hints);
+        self.unusable += other.unusable;
         self.unshapely += other.unshapely;
         self.faults.add(&other.faults);
         self.reasoned += other.reasoned;

@@ -414,7 +414,7 @@ impl Joiner {
                 }
             }
         }
-        let counts = ending.outcome != Outcome::Unfinished;
+        let counts = !matches!(ending.outcome, Outcome::Unfinished | Outcome::Unsent);
         // what was cut off was for nobody, whatever became of another call
         let mut wasted = if counts { open.cut.min(open.charged) } else { Tokens::ZERO };
         let mut call = None;

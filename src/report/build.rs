@@ -4,7 +4,7 @@ use super::{
     CheckPart, ClassPart, Distribution, DrainPart, FailurePart, Forecasts, GaugedPart, GeneratorPart,
     HintPart, Latency, LatencyPart, LoadPart, MemoryPart, NamePart, OfAll, OnsetPart, PlanPart, ProbePart,
     ProbesPart, RawRefusal, Report, RetryAfterPart, ReturnPart, RunPart, SCHEMA, SaidPart, StreamsPart,
-    TextPart, Totals, UnsentPart, ValidityPart, WavePart, WindowPart,
+    TextPart, TextsPart, Totals, UnsentPart, ValidityPart, WavePart, WindowPart,
 };
 use crate::check::{Judgement, Validity};
 use crate::forecast::Forecast;
@@ -111,6 +111,7 @@ fn validity(validity: &Validity) -> ValidityPart {
     ValidityPart {
         lag_p99_us: validity.lag_p99.map(micros),
         lag_limit_us: micros(validity.lag_limit),
+        sent_late: validity.sent_late,
         unsent: validity.unsent,
         unsent_share: validity.unsent_share,
         unsent_by: UnsentPart {
@@ -159,6 +160,7 @@ fn totals(measures: &Measures) -> Totals {
         failed: of(Outcome::Failed),
         unfinished: of(Outcome::Unfinished),
         attempts: measures.attempts.total(),
+        amplification: measures.amplification(),
         goodput_per_s: if count > 0 { good as f64 / seconds } else { 0.0 },
         answers_per_s: if count > 0 { answers as f64 / seconds } else { 0.0 },
         forwarded: measures.upstream.forwards,
@@ -255,8 +257,10 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
         marked: refusals.marked,
         fractional: refusals.fractional,
         odd: counted(&refusals.odd),
+        fractions: counted(&refusals.fractions),
         conflicting: refusals.hints.conflicting,
         hints: hints(&refusals.hints),
+        other_hints: refusals.hints.others,
         wave: wave(measures),
         busiest_told,
         busiest_back,
@@ -271,14 +275,11 @@ fn retry_after(measures: &Measures) -> RetryAfterPart {
 }
 
 /// Texts of a server, most frequent first.
-fn counted(texts: &Texts) -> Vec<TextPart> {
+fn counted(texts: &Texts) -> TextsPart {
     let mut parts: Vec<_> =
         texts.iter().map(|(text, count)| TextPart { text: text.to_owned(), count }).collect();
     parts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text)));
-    if texts.others() > 0 {
-        parts.push(TextPart { text: "others".to_owned(), count: texts.others() });
-    }
-    parts
+    TextsPart { each: parts, others: texts.others() }
 }
 
 fn hints(hints: &Hints) -> Vec<HintPart> {

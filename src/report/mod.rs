@@ -35,7 +35,7 @@ mod unusual;
 mod wait_part;
 
 pub use build::{Inputs, RunHeader};
-pub use dry_run::DryRun;
+pub use dry_run::{DryNeeds, DryRun};
 pub use escape::plain;
 pub use explain::{Explanation, explain};
 pub use forecast_text::forecast_text;
@@ -53,7 +53,9 @@ pub use run_part::{AddressPart, GeneratorPart, NamePart, RunPart};
 pub use schema::schema;
 pub use table::{RoundTable, Table, TableRow};
 pub use trace_part::{SumPart, TracePart};
-pub use wait_part::{HintPart, ProbePart, ProbesPart, RetryAfterPart, ReturnPart, TextPart, WavePart};
+pub use wait_part::{
+    HintPart, ProbePart, ProbesPart, RetryAfterPart, ReturnPart, TextPart, TextsPart, WavePart,
+};
 
 /// Every form of a report, sorted.
 pub const ALL: &[Format] = &[html::FORMAT, json::FORMAT, junit::FORMAT, markdown::FORMAT, terminal::FORMAT];

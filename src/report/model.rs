@@ -90,6 +90,9 @@ pub struct ValidityPart {
     pub lag_p99_us: Option<u64>,
     /// The most that is allowed.
     pub lag_limit_us: u64,
+    /// Attempts that were sent later than that.
+    #[serde(default)]
+    pub sent_late: u64,
     /// Requests that could not be sent in time.
     pub unsent: u64,
     /// Their share of all offered.
@@ -154,6 +157,9 @@ pub struct Totals {
     pub unfinished: u64,
     /// Requests on the wire, returns included.
     pub attempts: u64,
+    /// Attempts for each arrival, but for probes and copies: what callers make of it by trying again; `null` of no arrivals.
+    #[serde(default)]
+    pub amplification: Option<f64>,
     /// Answers in time to attempts due in the event, a second of it (of the whole run on a quiet day).
     pub goodput_per_s: f64,
     /// Answers a second of any kind, refusals and errors too, over the same time.

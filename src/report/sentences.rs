@@ -1,6 +1,6 @@
 //! What every form says in the same words.
 
-use super::{AddressPart, CheckPart, Distribution, HintPart, Report, TextPart};
+use super::{AddressPart, CheckPart, Distribution, HintPart, Report, TextPart, TextsPart};
 use crate::check::words::{number, seconds, thousands, times};
 use crate::check::{RunVerdict, Verdict};
 use crate::units::Bytes;
@@ -158,8 +158,9 @@ pub(super) fn failures(report: &Report) -> impl Iterator<Item = String> {
 fn attempts(report: &Report) -> Option<String> {
     let t = &report.totals;
     let retries = report.plan.unusual.keys().any(|key| key.ends_with(".on_refusal"));
-    (retries && t.offered > 0).then(|| {
-        let each = t.attempts as f64 / t.offered as f64;
+    // reports of older versions say no more than how many there were
+    let each = t.amplification.or_else(|| (t.offered > 0).then(|| t.attempts as f64 / t.offered as f64));
+    each.filter(|_| retries).map(|each| {
         let wave = report.retry_after.wave.map_or_else(String::new, |wave| {
             format!(
                 "; at most {} came again within {}, at {}, beside {} arrivals",
@@ -176,11 +177,14 @@ fn attempts(report: &Report) -> Option<String> {
 /// What of when to come back was told in another form, or by other headers than `Retry-After`.
 pub(super) fn told(report: &Report) -> Vec<String> {
     let told = &report.retry_after;
-    let texts = |all: &[TextPart]| {
+    let texts = |all: &TextsPart| {
         let text = |part: &TextPart| format!("`{}` {}", part.text, times(part.count));
-        all.iter().map(text).collect::<Vec<_>>().join(", ")
+        let others = (all.others > 0).then(|| format!("others {}", times(all.others)));
+        all.each.iter().map(text).chain(others).collect::<Vec<_>>().join(", ")
     };
-    let odd = (!told.odd.is_empty()).then(|| format!("Retry-After in another form: {}", texts(&told.odd)));
+    let odd = [("that cannot be read", &told.odd), ("with a fraction", &told.fractions)];
+    let odd = odd.into_iter().filter(|(_, all)| !all.each.is_empty());
+    let odd = odd.map(|(what, all)| format!("Retry-After {what}: {}", texts(all)));
     let conflicting = (told.conflicting > 0).then(|| {
         let count = thousands(told.conflicting);
         let they = if told.conflicting == 1 { "refusal promises" } else { "refusals promise" };
@@ -200,17 +204,19 @@ pub(super) fn told(report: &Report) -> Vec<String> {
             waits,
             count(hint.past, "a moment that had passed"),
             count(hint.nothing, "nothing"),
-            (!hint.unknown.is_empty()).then(|| texts(&hint.unknown)),
+            (!hint.unknown.each.is_empty()).then(|| texts(&hint.unknown)),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         format!("{} ({}) says {}", hint.header, times(hint.count), parts.join("; "))
     };
     let rule = (!told.hints.is_empty()).then(|| {
         "such headers are read so: a whole number from 1,000,000,000 on is a moment since 1970 (from \
-         1,000,000,000,000 on in milliseconds), a smaller one seconds"
+         1,000,000,000,000 on in milliseconds), a smaller one seconds; in retry-after-ms it is milliseconds"
             .to_owned()
     });
-    odd.into_iter().chain(conflicting).chain(told.hints.iter().map(hint)).chain(rule).collect()
+    let others =
+        (told.other_hints > 0).then(|| format!("other such headers came {}", times(told.other_hints)));
+    odd.chain(conflicting).chain(told.hints.iter().map(hint)).chain(others).chain(rule).collect()
 }
 
 /// What the target says of itself next to what was seen, one sentence a gauge.
@@ -363,7 +369,7 @@ mod tests {
         let mut report = super::super::tests::report(&plan, &healthy(&plan), false);
         assert!(failures(&report).all(|sentence| !sentence.contains("attempts")));
         report.plan.unusual.insert("requests.ask.on_refusal".into(), "Retry".into());
-        (report.totals.attempts, report.totals.offered) = (1_500, 1_000);
+        (report.totals.attempts, report.totals.amplification) = (1_500, Some(1.5));
         report.retry_after.wave = None;
         assert_eq!(failures(&report).next().unwrap(), "1,500 attempts in all, 1.50 for each arrival");
     }

@@ -173,7 +173,18 @@ fn a_dry_run_says_what_it_would_take() {
     let forecast = Forecast::of(&plan);
     let render = |plan: &Plan, provider| {
         let mut out = Vec::new();
-        DryRun { plan, forecast: &forecast, provider }.render(&Style::default(), &mut out).unwrap();
+        let needs = DryNeeds {
+            open: 417,
+            connections: (417, 1),
+            sources: 1,
+            calls: 90,
+            descriptors: 635,
+            ports: 28_232,
+            provider_keeps: Bytes::new(7_980_000),
+            open_take: Bytes::new(17_778_000),
+        };
+        let dry = DryRun { plan, forecast: &forecast, needs, provider };
+        dry.render(&Style::default(), &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
     let text = render(&plan, None);
@@ -297,7 +308,7 @@ pub(super) fn hostile() -> Report {
     let part = FailurePart { cause: nasty.to_owned(), count: 2, first_s: 1.0, last_s: 2.0, read_bytes: 5 };
     report.failures.push(part);
     let text = TextPart { text: nasty.to_owned(), count: 1 };
-    report.retry_after.odd.push(text.clone());
+    report.retry_after.odd.each.push(text.clone());
     report.retry_after.hints.push(HintPart {
         header: nasty.to_owned(),
         count: 2,
@@ -306,7 +317,7 @@ pub(super) fn hostile() -> Report {
         max_s: Some(1.0),
         past: 0,
         nothing: 0,
-        unknown: vec![text],
+        unknown: TextsPart { each: vec![text], others: 1 },
     });
     report
 }

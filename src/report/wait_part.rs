@@ -27,15 +27,21 @@ pub struct RetryAfterPart {
     /// Of those announced, those with a fraction of a second.
     #[serde(default)]
     pub fractional: u64,
-    /// What was sent that has not the standard's form, and how often.
+    /// What was sent that could not be read, and how often.
     #[serde(default)]
-    pub odd: Vec<TextPart>,
+    pub odd: TextsPart,
+    /// The fractions, as they were sent.
+    #[serde(default)]
+    pub fractions: TextsPart,
     /// Refusals whose `Retry-After` and `retry-after-ms` promise times a second or more apart.
     #[serde(default)]
     pub conflicting: u64,
     /// What other headers said of when to come back.
     #[serde(default)]
     pub hints: Vec<HintPart>,
+    /// How often headers beyond the first twelve said something of it.
+    #[serde(default)]
+    pub other_hints: u64,
     /// The tenth of a window in which most callers came again, if any did.
     #[serde(default)]
     pub wave: Option<WavePart>,
@@ -90,6 +96,15 @@ pub struct ProbePart {
     pub at_least_share: Option<f64>,
 }
 
+/// Texts a server sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct TextsPart {
+    /// The first twenty, most frequent first.
+    pub each: Vec<TextPart>,
+    /// How often others came.
+    pub others: u64,
+}
+
 /// A text a server sent, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TextPart {
@@ -119,7 +134,7 @@ pub struct HintPart {
     /// How often it said nothing: a -1, or the reset of a limit that is -1.
     pub nothing: u64,
     /// What else it said, as it was sent, and how often.
-    pub unknown: Vec<TextPart>,
+    pub unknown: TextsPart,
 }
 
 /// The tenth of a window in which most callers came again.

@@ -42,19 +42,24 @@ fn waits_that_no_client_keeps_say_not_to_try_again() {
 /// As in earendil-works/pi#3671: a wait of two days, seven hours and five minutes, where the provider's window is ten seconds.
 #[test]
 fn a_wait_of_days_is_held_against_the_providers_window() {
-    let mut plan = smoke().plan();
-    plan.provider.quota.window = crate::units::Window::Fixed { period: Duration::from_secs(10) };
-    let mut measures = Measures::new(&plan);
-    each_shed(&mut measures, 0..20, |r| {
-        r.retry_after = Some(RetryAfter::After(Duration::from_secs(198_300)));
-    });
-    let finding = judged(&plan, &measures, "retry_after.usable");
-    assert_eq!(finding.verdict, Verdict::Fail);
-    assert!(
-        finding.because.contains("up to 2 d 7 h 5 min, 19,830 times the provider's window"),
-        "{}",
-        finding.because
-    );
+    // whether they give up, or obey whatever they are told
+    for reaction in [json!("give_up"), json!({ "retry": { "attempts": 3 } })] {
+        let mut sketch = smoke();
+        sketch.requests[0]["on_refusal"] = reaction;
+        let mut plan = sketch.plan();
+        plan.provider.quota.window = crate::units::Window::Fixed { period: Duration::from_secs(10) };
+        let mut measures = Measures::new(&plan);
+        each_shed(&mut measures, 0..20, |r| {
+            r.retry_after = Some(RetryAfter::After(Duration::from_secs(198_300)));
+        });
+        let finding = judged(&plan, &measures, "retry_after.usable");
+        assert_eq!(finding.verdict, Verdict::Fail);
+        assert!(
+            finding.because.contains("up to 2 d 7 h 5 min, 19,830 times the provider's window"),
+            "{}",
+            finding.because
+        );
+    }
 }
 
 /// Every question about the truth of an announced time.

@@ -80,6 +80,7 @@ fn what_our_own_machine_could_not_go_through_with_was_not_sent() {
     bench.see(&Sighting::Unsent { attempt, at, why: crate::observe::Unsent::Exhausted });
     let record = bench.ended.last().unwrap();
     assert_eq!((record.outcome, record.broken, record.status), (Outcome::Unsent, None, None));
+    assert_eq!((record.charged.get(), record.wasted), (HOLD, Tokens::ZERO), "nobody's fault but ours");
     let gauge = bench.joiner.gauge();
     assert_eq!((gauge.outstanding, gauge.depth.requests, gauge.ghosts), (0, 0, 1));
 }

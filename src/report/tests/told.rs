@@ -48,7 +48,13 @@ fn what_was_told_otherwise_is_in_every_form() {
     let report = report(&plan, &measures, false);
     let told = &report.retry_after;
     assert_eq!((told.unparseable, told.fractional, told.missing, told.conflicting), (3, 2, 2, 1));
-    let odd: Vec<_> = told.odd.iter().map(|part| (part.text.as_str(), part.count)).collect();
+    let odd: Vec<_> = told
+        .odd
+        .each
+        .iter()
+        .chain(&told.fractions.each)
+        .map(|part| (part.text.as_str(), part.count))
+        .collect();
     assert_eq!(odd, [("-5", 3), ("1.5", 2)]);
     let tokens = told.hints.iter().find(|hint| hint.header == "x-rate-limit-reset-tokens").unwrap();
     assert_eq!((tokens.count, tokens.nothing, tokens.min_s, tokens.max_s), (2, 1, Some(55.0), Some(55.0)));
@@ -56,7 +62,8 @@ fn what_was_told_otherwise_is_in_every_form() {
         let text = rendered(&report, format, Style::default()).replace('\\', "");
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
         for said in [
-            "retry-after in another form: `-5` 3 times, `1.5` 2 times",
+            "retry-after that cannot be read: `-5` 3 times",
+            "retry-after with a fraction: `1.5` 2 times",
             "1 refusal promises two times, in retry-after and in retry-after-ms",
             "x-rate-limit-reset-tokens (2 times) says 55 s; nothing once",
             "ratelimit-reset (once) says `after lunch` once",
@@ -67,7 +74,7 @@ fn what_was_told_otherwise_is_in_every_form() {
         }
     }
     let json: serde_json::Value = serde_json::from_str(&rendered(&report, "json", Style::default())).unwrap();
-    assert_eq!(json["retry_after"]["hints"][0]["unknown"][0]["text"], "after lunch");
+    assert_eq!(json["retry_after"]["hints"][0]["unknown"]["each"][0]["text"], "after lunch");
 }
 
 /// As in openclaw/openclaw#68543 and gojek/heimdall#21: a hundred refused at once and told two seconds come back in the
