@@ -125,6 +125,51 @@ fn connections_come_from_every_source_address_in_turn() {
     }
 }
 
+/// Ten thousand answers outstanding over HTTP/1.1 are as many connections: their other ends are in a process of their own.
+#[test]
+#[ignore = "twenty thousand descriptors in two processes; .ci/scheduled runs it"]
+fn ten_thousand_connections_are_open_and_none_is_lost() -> Outcome<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before })?;
+    let quota = "provider.quota={tokens_per_minute: 10_000_000_000, burst: 10s}";
+    let service = "provider.service={first_token: 10s, per_token: 0ms}";
+    let serve = format!(
+        "ulimit -n $(ulimit -Hn); exec {} serve provider plans/smoke.yaml --set '{quota}' --set '{service}' \
+         --set provider.engine=stream",
+        env!("CARGO_BIN_EXE_tenfold")
+    );
+    let mut shell = std::process::Command::new("sh");
+    shell.current_dir(env!("CARGO_MANIFEST_DIR")).args(["-c", &serve]).stdout(std::process::Stdio::piped());
+    let mut server = shell.spawn()?;
+    let mut said = String::new();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(server.stdout.take().ok_or("no stdout")?),
+        &mut said,
+    )?;
+    let url = said.split_whitespace().find(|word| word.starts_with("http://")).ok_or("no address")?;
+    let text = format!(
+        "tenfold: 1\nname: test\nload: {{ arrivals: constant, phases: [{{ name: steady, rate: 1000/s, for: 12s }}] }}\n\
+         requests: [{{ name: ask, prompt: {{ tokens: 8 }}, max_tokens: 4, deadline: 60s }}]\n\
+         provider: {{ quota: {{ tokens_per_minute: 10_000_000_000, burst: 10s }}, service: {{ first_token: 10s, per_token: 0ms }} }}\n\
+         target: {{ url: '{url}', request: {{ sender: hyper }} }}\nmax_outstanding: 100_000\n"
+    );
+    let loaded = plan::parse(&text, &[], &|_| None).map_err(|faults| format!("{faults:?}"))?;
+    let driven = drive(&loaded.plan, url);
+    server.kill()?;
+    server.wait()?;
+    let measures = driven?.measures;
+    assert_eq!(
+        (measures.offered, measures.arrivals.get(Became::Completed)),
+        (12_000, 12_000),
+        "{:?}",
+        measures.failures
+    );
+    let most = measures.depths.peak.requests;
+    assert!(most >= 9_900, "{most} at most");
+    Ok(())
+}
+
 /// What is kept of a request that has ended is nothing: 1,000/s for five minutes, or `SOAK_MINUTES`. Gives what it saw.
 fn soak(request: &str) -> Outcome<String> {
     let minutes = std::env::var("SOAK_MINUTES").map_or(Ok(5), |minutes| minutes.parse())?;

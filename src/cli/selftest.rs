@@ -15,7 +15,7 @@ const MOST: u64 = 64 << 10;
 #[derive(Debug, clap::Args)]
 #[command(
     long_about = "Find what this machine can keep up with: the highest rate of the generator with each sender over \
-each version of HTTP, and of the provider with each engine. It takes about a minute, on loopback only. The result is stored where `tenfold run` finds it \
+each version of HTTP, and of the provider with each engine. It takes about a minute and a half, on loopback only. The result is stored where `tenfold run` finds it \
 ($XDG_CACHE_HOME/tenfold/limits.json, or ~/.cache/tenfold/limits.json); a plan beyond it is refused before it runs, unless \
 --beyond-limits is given."
 )]

@@ -101,6 +101,7 @@ fn run(report: &Report, took: Duration) -> TestCase {
     told.extend(sentences::name(report));
     told.extend([sentences::offered(report), sentences::own(report)]);
     told.push(sentences::requests(report));
+    told.extend(sentences::attempts(report));
     told.extend(sentences::failures(report));
     told.extend(sentences::latency(report));
     told.extend(sentences::streams(report));

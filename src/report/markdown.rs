@@ -35,6 +35,7 @@ fn render(report: &Report, _style: &Style, out: &mut dyn io::Write) -> io::Resul
     points.push(sentences::offered(report));
     points.extend(report.plan.trace.as_ref().map(super::TracePart::words));
     points.extend([sentences::own(report), sentences::requests(report)]);
+    points.extend(sentences::attempts(report));
     points.extend(sentences::failures(report));
     points.extend(sentences::latency(report));
     points.extend(sentences::streams(report));

@@ -140,9 +140,9 @@ pub(super) fn requests(report: &Report) -> String {
     format!("{} offered = {sum}{rest}", thousands(t.offered))
 }
 
-/// How many attempts were made where callers try again by themselves, and failed attempts, one sentence a cause.
+/// Failed attempts, one sentence a cause.
 pub(super) fn failures(report: &Report) -> impl Iterator<Item = String> {
-    let failed = report.failures.iter().map(|failure| {
+    report.failures.iter().map(|failure| {
         let (first, last) = (seconds(failure.first_s), seconds(failure.last_s));
         let when = if failure.count == 1 { format!("at {first}") } else { format!("from {first} to {last}") };
         let read = match failure.read_bytes {
@@ -150,12 +150,11 @@ pub(super) fn failures(report: &Report) -> impl Iterator<Item = String> {
             bytes => format!(", after {} of their bodies", Bytes::new(bytes)),
         };
         format!("{} failed: {}, {when}{read}", thousands(failure.count), failure.cause)
-    });
-    attempts(report).into_iter().chain(failed)
+    })
 }
 
 /// Attempts, what they are of the arrivals, and how many came again at once; `None` where nobody tries again by itself.
-fn attempts(report: &Report) -> Option<String> {
+pub(super) fn attempts(report: &Report) -> Option<String> {
     let t = &report.totals;
     let retries = report.plan.unusual.keys().any(|key| key.ends_with(".on_refusal"));
     // reports of older versions say no more than how many there were
@@ -367,10 +366,10 @@ mod tests {
         use crate::measure::testing::{healthy, smoke};
         let plan = smoke().plan();
         let mut report = super::super::tests::report(&plan, &healthy(&plan), false);
-        assert!(failures(&report).all(|sentence| !sentence.contains("attempts")));
+        assert_eq!(attempts(&report), None);
         report.plan.unusual.insert("requests.ask.on_refusal".into(), "Retry".into());
         (report.totals.attempts, report.totals.amplification) = (1_500, Some(1.5));
         report.retry_after.wave = None;
-        assert_eq!(failures(&report).next().unwrap(), "1,500 attempts in all, 1.50 for each arrival");
+        assert_eq!(attempts(&report).unwrap(), "1,500 attempts in all, 1.50 for each arrival");
     }
 }

@@ -72,7 +72,7 @@ fn load(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
 
 fn requests(report: &Report, lines: &mut Lines<'_>) -> io::Result<()> {
     lines.item("  requests", Colour::None, HEAD, &sentences::requests(report))?;
-    for failure in sentences::failures(report) {
+    for failure in sentences::attempts(report).into_iter().chain(sentences::failures(report)) {
         lines.item("", Colour::None, HEAD, &failure)?;
     }
     let times = [sentences::latency(report), sentences::streams(report)];

@@ -46,6 +46,7 @@ pub(super) fn facts(report: &Report) -> Markup {
             li { b { "load" } span { (sentences::offered(report)) } }
             @if let Some(trace) = &report.plan.trace { li { b { "trace" } span { (trace.words()) } } }
             li { b { "requests" } span { (sentences::requests(report)) } }
+            @if let Some(attempts) = sentences::attempts(report) { li { b { "attempts" } span { (attempts) } } }
             @for failure in sentences::failures(report) { li { b { "failed" } span { (failure) } } }
             @if let Some(latency) = sentences::latency(report) { li { b { "latency" } span { (latency) } } }
             @if let Some(streams) = sentences::streams(report) { li { b { "streams" } span { (streams) } } }

@@ -134,7 +134,7 @@ pub(super) fn waves(report: &Report, times: &Times<'_>) -> Markup {
     let Some(wave) = report.retry_after.wave else { return html! {} };
     let line = |name, class, value| Series { name, class, value, area: false };
     fn tenth(counts: &[u32]) -> Option<u64> {
-        counts.iter().max().map(|most| u64::from(*most))
+        Some(counts.iter().max().map_or(0, |most| u64::from(*most)))
     }
     Chart {
         id: "waves",
