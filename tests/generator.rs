@@ -89,7 +89,6 @@ fn five_thousand_a_second_are_sent_for_as_long_as_they_are_due() {
     assert_eq!((measures.offered, measures.arrivals.get(Became::Unsent)), (25_000, 0));
     assert_eq!(measures.arrivals.get(Became::Completed), 25_000, "{:?}", measures.failures);
     assert_eq!(server.take_arrivals().len(), 25_000);
-    assert!(measures.achieved().unwrap() > 0.9);
 }
 
 #[test]
@@ -184,6 +183,7 @@ fn soak(request: &str) -> Outcome<String> {
     // a halt of the machine makes it grow once, for all that is open then; what is never given back, in every tenth
     let mut grown: Vec<u64> = (2..10).map(|tenth| most(tenth).saturating_sub(most(tenth - 1))).collect();
     let (early, late) = (most(1), most(9));
+    assert!(early > 0, "it was not measured");
     let seen = format!("{early} bytes in the second tenth, {late} in the last; grown by {grown:?}");
     grown.sort_unstable();
     let (tenth, allowed) = (minutes * 6_000, (minutes * 20_000).max(100_000));

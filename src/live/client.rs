@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
@@ -157,7 +158,8 @@ impl Callers {
             return;
         }
         let open = Open::new(Arc::clone(self));
-        tokio::spawn(async move { open.0.exchange(departure, at).await });
+        let busy = self.wire.sender.busy();
+        tokio::spawn(async move { open.0.exchange(departure, (at, busy)).await });
     }
 
     /// A copy of an arrival's first attempt follows it, if it has one.
@@ -170,12 +172,12 @@ impl Callers {
     }
 
     /// One exchange from its first byte to its last, or to the end of its caller's patience.
-    async fn exchange(&self, departure: Departure, begun: Moment) {
+    /// `begun` is when that was, and how long the thread that sends had been behind until then.
+    async fn exchange(&self, departure: Departure, (begun, busy_before): (Moment, Duration)) {
         let Departure { due, attempt, .. } = departure;
         let class = self.mix.class(departure.class);
         let leaves = self.clock.tokio_instant(due + class.patience);
         let written = Written::new(attempt, self.clock, self.out.clone());
-        let busy_before = self.wire.sender.busy();
         let heard = Heard::default();
         let talk = self.talk(departure, class, begun, &written, &heard);
         // dropping the exchange closes its connection
@@ -410,7 +412,9 @@ where
             let ping = tokio::spawn(ping);
             let work = async {
                 let paced = pacing::pace(pacer, timer, ends, &callers.paced, |due| callers.begin(due)).await;
-                callers.paced.over();
+                if paced.is_ok() {
+                    callers.paced.over();
+                }
                 while paced.is_ok() && callers.open() > 0 {
                     callers.closed.notified().await;
                 }
@@ -421,7 +425,10 @@ where
                 paced = work => paced,
                 _ = quit.wait_for(|quit| *quit) => Ok(()),
             };
-            callers.paced.over();
+            // of one that failed it stays known how far it came
+            if ended.is_ok() {
+                callers.paced.over();
+            }
             ping.abort();
             ended
         });

@@ -123,7 +123,8 @@ impl Own {
 
     /// Resident anonymous memory, as [`resident`] gives it of another process.
     fn read(&self) -> Option<Bytes> {
-        let mut bytes = [0; 4_096];
+        // a user in many groups has a long line of them before it
+        let mut bytes = [0; 32 << 10];
         let read = self.0.read_at(&mut bytes, 0).ok()?;
         let text = std::str::from_utf8(&bytes[..read]).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

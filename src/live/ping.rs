@@ -24,21 +24,22 @@ pub(super) async fn ping(http: Client, url: Url, clock: Clock, out: Sender<Seen>
         tokio::time::sleep_until(clock.tokio_instant(next)).await;
         let at = clock.now();
         let answered = tokio::time::timeout(PATIENCE, once(&http, &url)).await.unwrap_or(Some(false));
-        // a lack of ours says nothing of the target
-        if let Some(answered) = answered {
-            let took = answered.then(|| clock.now().since(at));
-            if out.send(Seen::Vital(Vital::Ping { at, took })).is_err() {
-                return;
-            }
+        let vital = match answered {
+            Some(answered) => Vital::Ping { at, took: answered.then(|| clock.now().since(at)) },
+            // a lack of ours says nothing of the target
+            None => Vital::NoPing { at },
+        };
+        if out.send(Seen::Vital(vital)).is_err() {
+            return;
         }
         next = (next + EVERY).max(clock.now());
     }
 }
 
 /// Whether there was a whole answer, of any status: a target without a health URL answers 404, and is alive. `None` if this
-/// machine had no port, descriptor or memory left for it.
+/// machine had no descriptor or memory left for it.
 async fn once(http: &Client, url: &Url) -> Option<bool> {
-    let failed = |error: reqwest::Error| (!trouble::exhausted(&error)).then_some(false);
+    let failed = |error: reqwest::Error| (!trouble::starved(&error)).then_some(false);
     let mut response = match http.get(url.clone()).send().await {
         Ok(response) => response,
         Err(error) => return failed(error),

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::{LiveError, ProviderShell};
 use crate::plan::{Http, Plan, SenderKind, TargetKind, Transport};
 use crate::provider::{Charge, Engine, Law};
-use crate::units::Bytes;
+use crate::units::{Bytes, Window};
 
 /// The most memory wiremock may come to keep.
 const KEEPS_AT_MOST: Bytes = Bytes::new(2 << 30);
@@ -18,6 +18,8 @@ const CALL_TAKES: u64 = 40_000;
 /// So much longer than it should may a call take, and so many more may there be.
 const CALLS_MORE: f64 = 1.25;
 const CALLS_BESIDES: u64 = 64;
+/// So often may a gateway call again for one request.
+const CALLS_EACH: f64 = 4.0;
 /// Descriptors besides those of requests: files, pipes, runtimes, pings, and a reserve to end in order with.
 const BESIDES: u64 = 128;
 /// How long a call that is refused is open.
@@ -210,24 +212,32 @@ const fn takes(transport: &Transport) -> u64 {
     }
 }
 
-/// Calls that can be open at the provider at once, whatever a gateway sends: those its quota grants in the time one takes,
-/// and those that are being refused. As good as endless where a fault or a strain makes calls longer.
+/// Calls that can be open at the provider at once: those its quota grants in the time one takes, were they all as small as
+/// the smallest, and those that are being refused. As good as endless where a fault or a strain makes calls longer.
 fn calls(plan: &Plan, peak_per_s: f64) -> u64 {
     let provider = &plan.provider;
     if !provider.faults.is_empty() || provider.service.strain.is_some() || provider.service.law != Law::Fixed
     {
         return u64::MAX;
     }
-    let charged = plan.requests.mean(|class| match provider.quota.charge {
-        Charge::Reservation => class.hold(),
-        Charge::Actual => class.prompt.mean(),
+    let classes = plan.requests.classes().iter();
+    let charged = classes.map(|class| match provider.quota.charge {
+        Charge::Reservation => class.smallest_hold().get(),
+        Charge::Actual => class.prompt.least().get(),
     });
+    let charged = charged.min().unwrap_or(0) as f64;
     let longest = plan.requests.classes().iter().map(|class| provider.service.time_for(class.max_tokens));
     let longest = longest.max().unwrap_or_default().as_secs_f64();
-    let tokens = provider.quota.burst_tokens().get() as f64 + provider.quota.tokens.per_sec_f64() * longest;
+    // a window that ends lets a second one through at once
+    let bursts = match provider.quota.window {
+        Window::Bucket { .. } | Window::Sliding { .. } => 1.0,
+        Window::Fixed { .. } | Window::Round { .. } => 2.0,
+    };
+    let burst = provider.quota.burst_tokens().get() as f64 * bursts;
+    let tokens = burst + provider.quota.tokens.per_sec_f64() * longest;
     let granted = tokens / charged.max(1.0) * provider.quota.accounts.len().max(1) as f64;
-    let refused = peak_per_s * REFUSED_WITHIN.as_secs_f64();
-    ((granted + refused) * CALLS_MORE).ceil() as u64 + CALLS_BESIDES
+    let refused = peak_per_s * CALLS_EACH * REFUSED_WITHIN.as_secs_f64();
+    (((granted + refused) * CALLS_MORE).ceil() as u64).saturating_add(CALLS_BESIDES)
 }
 
 /// Raises the soft limit of descriptors to twice what is `wanted`, for what comes closer together than was reckoned with, if
@@ -310,7 +320,8 @@ mod tests {
         assert!(Needs::of(&plan).fits(has(100_000, 28_232)).is_ok(), "two addresses have twice the ports");
         let little = Has { memory: Bytes::new(1 << 30), ..has(100_000, 50_000) };
         let memory = needs.fits(little).unwrap_err().to_string();
-        assert!(memory.contains("1.44 GB for 40000 requests open at once"), "{memory}");
+        let takes = format!("{} for 40000 requests open at once", Needs::of(&plan).open_take);
+        assert!(memory.contains(&takes), "{memory}");
         assert!(needs.fits(has(100_000, 50_000)).is_ok());
     }
 
@@ -329,8 +340,8 @@ mod tests {
         );
         let needs = Needs::of(&plan);
         assert_eq!((needs.open, needs.connections.0), (10_000, 10_000));
-        // 101 granted at once, 50 being refused, a quarter more, and some besides
-        assert_eq!(needs.calls, 253);
+        // 101 granted at once, 200 being refused, a quarter more, and some besides
+        assert_eq!(needs.calls, 441);
         assert!(needs.fits(has(20_000, 28_232)).is_ok());
         plan.load = testing::load("3000/s", Duration::from_secs(10));
         plan.max_outstanding = 30_000;

@@ -55,6 +55,7 @@ impl Seen {
                 | Vital::OwnMemory { at, .. }
                 | Vital::Said { at, .. }
                 | Vital::Ping { at, .. }
+                | Vital::NoPing { at }
                 | Vital::TargetEnded { at, .. }
                 | Vital::ProviderSilent { at }
                 | Vital::GeneratorStuck { at }

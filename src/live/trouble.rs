@@ -179,9 +179,18 @@ fn by_words(error: &(dyn Error + 'static), connecting: bool, headed: bool) -> Br
 
 /// Whether the chain of an error names something this machine ran out of.
 pub(super) fn exhausted(error: &(dyn Error + 'static)) -> bool {
+    names_one_of(error, &LOCAL)
+}
+
+/// Whether it names a lack of descriptors or memory, which nothing but this machine can be the cause of.
+pub(super) fn starved(error: &(dyn Error + 'static)) -> bool {
+    names_one_of(error, &[Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM])
+}
+
+fn names_one_of(error: &(dyn Error + 'static), all: &[Errno]) -> bool {
     let code =
         |link: &(dyn Error + 'static)| link.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-    chain(error).filter_map(code).any(|code| LOCAL.iter().any(|errno| errno.raw_os_error() == code))
+    chain(error).filter_map(code).any(|code| all.iter().any(|errno| errno.raw_os_error() == code))
 }
 
 /// What the operating system says of a connection, if it says something.

@@ -155,6 +155,19 @@ fn probes_count_apart_and_never_as_arrivals() {
     assert_eq!(measures.returns.inside.kept + measures.returns.after.kept, returned);
 }
 
+/// A stretch in which we could not ask is no silence of the target.
+#[test]
+fn pings_that_could_not_be_sent_say_nothing_of_the_target() {
+    let mut measures = Measures::new(&smoke().plan());
+    let at = Moment::from_secs;
+    let answered = Some(Duration::from_millis(1));
+    measures.vital(Vital::Ping { at: at(1), took: answered });
+    (2..9).for_each(|second| measures.vital(Vital::NoPing { at: at(second) }));
+    measures.vital(Vital::Ping { at: at(9), took: answered });
+    let pings = &measures.vitals.pings;
+    assert_eq!((pings.longest_silence, pings.lost), (Duration::from_secs(1), 0));
+}
+
 #[test]
 fn what_a_server_sends_is_kept_in_bounded_number() {
     let mut measures = Measures::new(&smoke().plan());

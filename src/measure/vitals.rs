@@ -39,6 +39,11 @@ pub enum Vital {
         /// How long the answer took; `None` if there was none.
         took: Option<Duration>,
     },
+    /// A ping could not be sent, for want of descriptors or memory here: nothing is known of the target then.
+    NoPing {
+        /// When.
+        at: Moment,
+    },
     /// The target's process ended.
     TargetEnded {
         /// When.
@@ -116,6 +121,11 @@ impl Pings {
     /// How many were sent.
     pub fn sent(&self) -> u64 {
         self.took.count() + self.lost
+    }
+
+    /// None could be sent at `at`: no silence of the target has lasted until then.
+    fn none(&mut self, at: Moment) {
+        self.answered = self.answered.max(Some(at));
     }
 
     fn ping(&mut self, at: Moment, took: Option<Duration>) {
@@ -202,6 +212,7 @@ impl Vitals {
                     None => windows.at(frame, at).pings_lost += 1,
                 }
             }
+            Vital::NoPing { at } => self.pings.none(at),
             Vital::TargetEnded { at, how } => earliest(&mut self.target_ended, (at, how)),
             Vital::ProviderSilent { at } => earliest(&mut self.provider_silent, at),
             Vital::GeneratorStuck { at } => earliest(&mut self.generator_stuck, at),

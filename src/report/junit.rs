@@ -99,7 +99,9 @@ fn run(report: &Report, took: Duration) -> TestCase {
     let mut told = vec![sentences::title(report)];
     told.extend(sentences::warning(report).map(|warning| format!("warning: {warning}")));
     told.extend(sentences::name(report));
-    told.extend([sentences::offered(report), sentences::own(report)]);
+    told.push(sentences::offered(report));
+    told.extend(report.plan.trace.as_ref().map(super::TracePart::words));
+    told.push(sentences::own(report));
     told.push(sentences::requests(report));
     told.extend(sentences::attempts(report));
     told.extend(sentences::failures(report));

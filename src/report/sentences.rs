@@ -169,7 +169,10 @@ pub(super) fn attempts(report: &Report) -> Option<String> {
                 thousands(wave.offered)
             )
         });
-        format!("{} attempts in all, {each:.2} for each arrival{wave}", thousands(t.attempts))
+        format!(
+            "{} attempts in all; {each:.2} for each arrival, probes and copies aside{wave}",
+            thousands(t.attempts)
+        )
     })
 }
 
@@ -209,8 +212,9 @@ pub(super) fn told(report: &Report) -> Vec<String> {
         format!("{} ({}) says {}", hint.header, times(hint.count), parts.join("; "))
     };
     let rule = (!told.hints.is_empty()).then(|| {
-        "such headers are read so: a whole number from 1,000,000,000 on is a moment since 1970 (from \
-         1,000,000,000,000 on in milliseconds), a smaller one seconds; in retry-after-ms it is milliseconds"
+        "such headers are read so: 1m30s is a duration, a whole number from 1,000,000,000 on is a moment since 1970 (from \
+         1,000,000,000,000 on in milliseconds), a smaller one seconds (in retry-after-ms milliseconds), \
+         and -1 says that there is no limit"
             .to_owned()
     });
     let others =
@@ -370,6 +374,9 @@ mod tests {
         report.plan.unusual.insert("requests.ask.on_refusal".into(), "Retry".into());
         (report.totals.attempts, report.totals.amplification) = (1_500, Some(1.5));
         report.retry_after.wave = None;
-        assert_eq!(attempts(&report).unwrap(), "1,500 attempts in all, 1.50 for each arrival");
+        assert_eq!(
+            attempts(&report).unwrap(),
+            "1,500 attempts in all; 1.50 for each arrival, probes and copies aside"
+        );
     }
 }

@@ -3,13 +3,14 @@
 
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustix::io::Errno;
 use tokio::net::lookup_host;
 
 use crate::live::Clock;
@@ -176,6 +177,9 @@ impl Names {
         if addresses.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "failed to lookup address information"));
         }
+        if addresses.iter().any(|ip| has_way_to(*ip)) {
+            addresses.retain(|ip| has_way_to(*ip));
+        }
         for ip in &addresses {
             known.peer(*ip);
         }
@@ -243,6 +247,17 @@ pub(super) mod testing {
     }
 }
 
+/// Whether this machine speaks the protocol of an address at all: where IPv6 is switched off a name may have such an address
+/// all the same, and what connecting to it says looks like a lack of ports. Nothing is sent.
+fn has_way_to(ip: IpAddr) -> bool {
+    let from: IpAddr = if ip.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let tried = UdpSocket::bind((from, 0)).and_then(|socket| socket.connect((ip, 9)));
+    !tried.is_err_and(|error| {
+        matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported)
+            || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -250,8 +265,8 @@ mod tests {
     use super::testing::named;
     use super::*;
 
-    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 1));
-    const TWO: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 2));
+    const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1));
+    const TWO: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 
     async fn firsts(names: &Arc<Names>, often: usize) -> Vec<IpAddr> {
         let mut firsts = Vec::new();
@@ -320,5 +335,14 @@ mod tests {
             assert_eq!(shown, [format!("{host}:8080")]);
             assert_eq!(names.looked(), None);
         }
+    }
+
+    /// Where IPv6 is switched off, `localhost` may have an address of it all the same: connecting there says what a lack of
+    /// ports says, and would excuse a target that is down.
+    #[test]
+    fn loopback_can_be_reached_and_an_address_without_a_way_is_told() {
+        assert!(has_way_to(ONE) && has_way_to(TWO));
+        let six = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok();
+        assert_eq!(has_way_to(Ipv6Addr::LOCALHOST.into()), six, "as this machine has it");
     }
 }

@@ -167,7 +167,7 @@ fn who_leaves_a_target_that_lets_nobody_in_has_left_the_target() {
     let mut plan = testing::plan(&format!("https://{}", listener.local_addr().unwrap()));
     plan.target.request.insecure = true;
     plan.load = testing::load("20/s", Duration::from_secs(1));
-    plan.requests = testing::mix("150ms");
+    plan.requests = testing::mix("1s");
     for sender in [SenderKind::Reqwest, SenderKind::Hyper] {
         plan.target.request.transport.sender = sender;
         let played = play(&plan, &format!("https://{}", listener.local_addr().unwrap()));
