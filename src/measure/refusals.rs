@@ -135,17 +135,17 @@ impl Refusals {
                 self.missing += 1;
                 examples.note(Trouble::NoRetryAfter, seq);
             }
-            Some(told) => self.told(told, record, frame, examples),
+            Some(told) => self.odd(told, seq, examples),
         }
         let told = record.retry_after.as_ref();
+        let too_long =
+            told.and_then(RetryAfter::wait).is_some_and(|span| self.wait(span, record, frame, examples));
         let hints = record.hints.as_slice();
         let conflicting = !hints.is_empty() && self.hints.record(hints, told);
         if conflicting {
             examples.note(Trouble::Conflicting, seq);
         }
-        let span = told.and_then(RetryAfter::wait);
-        let overlong = span.is_some_and(|span| frame.is_overlong(record.class, span));
-        self.unusable += u64::from(conflicting || overlong && record.should_retry != Some(false));
+        self.unusable += u64::from(conflicting || too_long);
         if let Err(fault) = &record.shape {
             self.unshapely += 1;
             self.faults.note(fault, 1);
@@ -153,19 +153,21 @@ impl Refusals {
         }
     }
 
-    fn told(&mut self, told: &RetryAfter, record: &Record, frame: &Frame, examples: &mut Examples) {
-        let seq = record.attempt.seq;
-        if let Some(span) = told.wait() {
-            self.announced.record_count(span.as_secs() + u64::from(span.subsec_nanos() > 0));
-            if frame.is_overlong(record.class, span) {
-                self.overlong += 1;
-                if record.should_retry == Some(false) {
-                    self.marked += 1;
-                } else {
-                    examples.note(Trouble::Overlong, seq);
-                }
-            }
+    /// Takes in a wait that was announced. Gives whether it is longer than such callers keep, and not marked.
+    fn wait(&mut self, span: Duration, record: &Record, frame: &Frame, examples: &mut Examples) -> bool {
+        self.announced.record_count(span.as_secs() + u64::from(span.subsec_nanos() > 0));
+        let overlong = frame.is_overlong(record.class, span);
+        let marked = overlong && record.should_retry == Some(false);
+        self.overlong += u64::from(overlong);
+        self.marked += u64::from(marked);
+        if overlong && !marked {
+            examples.note(Trouble::Overlong, record.attempt.seq);
         }
+        overlong && !marked
+    }
+
+    /// Takes in a header that has not the standard's form.
+    fn odd(&mut self, told: &RetryAfter, seq: u64, examples: &mut Examples) {
         let (count, texts) = match told {
             RetryAfter::After(_) => return,
             RetryAfter::Fraction(_) => (&mut self.fractional, &mut self.fractions),
