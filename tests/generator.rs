@@ -5,20 +5,24 @@ use std::time::Duration;
 use tenfold::live::Clock;
 use tenfold::live::selftest::{Driven, Manner, Plain, drive};
 use tenfold::observe::Outcome as Became;
-use tenfold::plan;
+use tenfold::plan::{self, Plan};
 
-/// Plays the callers of a plan of one phase against a server of this manner.
-fn played(manner: Manner, load: &str, request: &str) -> Outcome<(Driven, Plain)> {
-    let server = Plain::start(Clock::start(), manner)?;
+/// A plan of one phase with this load, against `url`, whose requests travel so.
+fn plan_of(url: &str, load: &str, request: &str) -> Outcome<Plan> {
     let text = format!(
         "tenfold: 1\nname: test\nload: {{ arrivals: constant, phases: [{{ name: steady, {load} }}] }}\n\
          requests: [{{ name: ask, prompt: {{ tokens: 8 }}, max_tokens: 4, deadline: 60s }}]\n\
          provider: {{ quota: {{ tokens_per_minute: 10_000_000_000, burst: 10s }}, service: {{ first_token: 1ms, per_token: 0ms }} }}\n\
-         target: {{ url: '{}', request: {{ {request} }} }}\nmax_outstanding: 100_000\n",
-        server.url()
+         target: {{ url: '{url}', request: {{ {request} }} }}\nmax_outstanding: 100_000\n"
     );
-    let loaded = plan::parse(&text, &[], &|_| None).map_err(|faults| format!("{faults:?}"))?;
-    Ok((drive(&loaded.plan, &server.url())?, server))
+    Ok(plan::parse(&text, &[], &|_| None).map_err(|faults| format!("{faults:?}"))?.plan)
+}
+
+/// Plays the callers of such a plan against a server of this manner.
+fn played(manner: Manner, load: &str, request: &str) -> Outcome<(Driven, Plain)> {
+    let server = Plain::start(Clock::start(), manner)?;
+    let plan = plan_of(&server.url(), load, request)?;
+    Ok((drive(&plan, &server.url())?, server))
 }
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -147,14 +151,8 @@ fn ten_thousand_connections_are_open_and_none_is_lost() -> Outcome<()> {
         &mut said,
     )?;
     let url = said.split_whitespace().find(|word| word.starts_with("http://")).ok_or("no address")?;
-    let text = format!(
-        "tenfold: 1\nname: test\nload: {{ arrivals: constant, phases: [{{ name: steady, rate: 1000/s, for: 12s }}] }}\n\
-         requests: [{{ name: ask, prompt: {{ tokens: 8 }}, max_tokens: 4, deadline: 60s }}]\n\
-         provider: {{ quota: {{ tokens_per_minute: 10_000_000_000, burst: 10s }}, service: {{ first_token: 10s, per_token: 0ms }} }}\n\
-         target: {{ url: '{url}', request: {{ sender: hyper }} }}\nmax_outstanding: 100_000\n"
-    );
-    let loaded = plan::parse(&text, &[], &|_| None).map_err(|faults| format!("{faults:?}"))?;
-    let driven = drive(&loaded.plan, url);
+    let plan = plan_of(url, "rate: 1000/s, for: 12s", "sender: hyper")?;
+    let driven = drive(&plan, url);
     server.kill()?;
     server.wait()?;
     let measures = driven?.measures;
